@@ -2,6 +2,8 @@ module gaol
 
 go 1.26.8
 
+toolchain go1.26.10
+
 require (
 	github.com/BurntSushi/toml v1.6.0 // indirect
 	github.com/Microsoft/go-winio v0.6.3-0.20251027160822-ad3df93bed29 // indirect

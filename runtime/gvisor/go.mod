@@ -2,6 +2,8 @@ module gaol/runtime/gvisor
 
 go 1.26.3
 
+toolchain go1.26.10
+
 tool gvisor.dev/gvisor/runsc
 
 require (
@@ -24,5 +26,6 @@ require (
 	golang.org/x/sys v0.43.0 // indirect
 	golang.org/x/time v0.15.0 // indirect
 	google.golang.org/protobuf v1.36.11 // indirect
+	gopkg.in/check.v1 v1.0.0-20201130134442-10cb98267c6c // indirect
 	gvisor.dev/gvisor v0.0.0-20260905035102-160fafc42237 // indirect
 )
