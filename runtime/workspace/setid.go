@@ -1,0 +1,91 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	setID        = unix.S_ISUID | unix.S_ISGID
+	capabilities = "security.capability"
+)
+
+// StripSetID takes the set-user-id and set-group-id bits, and file
+// capabilities, from those regular files among changes that have them, and
+// returns how many had. Files that did not change keep theirs. It goes on after
+// trouble with one file, and returns all trouble joined.
+func (d *Dir) StripSetID(ctx context.Context, changes []Change) (int, error) {
+	n := 0
+	var trouble []error
+	err := d.hold(func(dir int) error {
+		for _, change := range changes {
+			if change.Kind == Deleted || change.Type != "file" {
+				continue
+			}
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			stripped, err := stripFile(dir, change.name())
+			if err != nil && len(trouble) < maxNotes {
+				trouble = append(trouble, fmt.Errorf("strip %s: %w", shorten(change.name()), err))
+			}
+			if stripped {
+				n++
+			}
+		}
+		return nil
+	})
+	if err = errors.Join(append(trouble, err)...); err != nil {
+		return n, fmt.Errorf("strip set-id bits: %w", err)
+	}
+	return n, nil
+}
+
+// stripFile works on an O_PATH descriptor: a file of mode 000 can be opened no
+// other way, and no name is looked up twice.
+func stripFile(dir int, rel string) (stripped bool, err error) {
+	parts, err := components(rel)
+	if err != nil {
+		return false, err
+	}
+	fd, err := openBeneath(dir, parts, unix.O_PATH, 0)
+	if errors.Is(err, ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer unix.Close(fd)
+	var st unix.Statx_t
+	if err := statAt(fd, "", unix.STATX_TYPE|unix.STATX_MODE, &st); err != nil {
+		return false, err
+	}
+	if fileType(&st) != unix.S_IFREG {
+		return false, nil
+	}
+	if st.Mode&setID != 0 {
+		if err := chmodFD(fd, uint32(st.Mode&0o7777&^setID)); err != nil {
+			return false, err
+		}
+		stripped = true
+	}
+	had, err := dropCapabilities(fd)
+	return stripped || had, err
+}
+
+// dropCapabilities goes through the magic link, since extended attributes of an
+// O_PATH descriptor cannot be reached otherwise before Linux 6.13.
+func dropCapabilities(fd int) (had bool, err error) {
+	path := "/proc/self/fd/" + strconv.Itoa(fd)
+	if _, err := unix.Getxattr(path, capabilities, nil); err != nil {
+		return false, nil // none, or a file system without them
+	}
+	if err := unix.Removexattr(path, capabilities); err != nil {
+		return false, fmt.Errorf("remove capabilities: %w", err)
+	}
+	return true, nil
+}

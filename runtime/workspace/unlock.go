@@ -1,0 +1,67 @@
+package workspace
+
+import (
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+const ownerAccess = 0o700
+
+// openDir opens the directory name in dir for reading, without following a link
+// or crossing a mount. With unlock, a directory whose owner took its own access
+// away is given it back first: by descriptor, so that it can be no other file.
+func openDir(dir int, name string, unlock bool) (int, error) {
+	fd, err := openAt(dir, name, unix.O_RDONLY|unix.O_DIRECTORY, 0, unix.RESOLVE_NO_XDEV)
+	if !unlock || err != nil && err != unix.EACCES {
+		return fd, err
+	}
+	if err == nil {
+		if err := unlockDir(fd); err != nil {
+			unix.Close(fd)
+			return -1, err
+		}
+		return fd, nil
+	}
+	at, err := openAt(dir, name, unix.O_PATH|unix.O_DIRECTORY, 0, unix.RESOLVE_NO_XDEV)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(at)
+	if err := unlockDir(at); err != nil {
+		return -1, err
+	}
+	return openAt(at, ".", unix.O_RDONLY|unix.O_DIRECTORY, 0, 0)
+}
+
+// unlockDir adds read, write and search for the owner where they are missing.
+// An error is that of looking; whether the change was possible shows at use.
+func unlockDir(fd int) error {
+	var st unix.Statx_t
+	if err := statAt(fd, "", unix.STATX_TYPE|unix.STATX_MODE, &st); err != nil {
+		return err
+	}
+	if !isDir(&st) {
+		return unix.ENOTDIR
+	}
+	if st.Mode&ownerAccess != ownerAccess {
+		_ = chmodFD(fd, uint32(st.Mode&0o7777)|ownerAccess)
+	}
+	return nil
+}
+
+// chmodFD sets the mode of the file that fd is open on, O_PATH or not.
+func chmodFD(fd int, mode uint32) error {
+	err := unix.Fchmodat(fd, "", mode, unix.AT_EMPTY_PATH)
+	if err == unix.EOPNOTSUPP || err == unix.EPERM {
+		// fchmodat2 came with Linux 6.6, and older seccomp filters deny it.
+		return chmodByProc(fd, mode)
+	}
+	return err
+}
+
+// chmodByProc does the same before Linux 6.6. The magic link leads to the open
+// file itself, whatever its name has become.
+func chmodByProc(fd int, mode uint32) error {
+	return unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), mode)
+}

@@ -1,0 +1,216 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// keepOpen is how many levels of a walk keep their directory open. A deeper
+// one is closed while its children are visited and reached again by "..",
+// which counts only if it leads to the very same directory.
+const keepOpen = 20
+
+// errStop ends a walk early without being an error of it.
+var errStop = errors.New("the rest is left out")
+
+// visitor is told what a walk finds. Directories are known by the number that
+// entry gave them; the top is number 0.
+type visitor interface {
+	// entry looks at one name. enter asks for the inside of a directory, known
+	// as self from then on. errStop ends the walk.
+	entry(parent, dir int, name string, depth int, st *unix.Statx_t) (self int, enter bool, err error)
+	// incomplete says that not all of a directory could be read.
+	incomplete(self int, why error)
+}
+
+// walk visits a tree that something else may be changing. It opens directories
+// only, holds at most keepOpen+2 descriptors whatever the depth, and remembers
+// no more than the directories which the visitor asked to enter.
+type walk struct {
+	visitor
+	mask   int  // STATX_ fields the visitor needs
+	unlock bool // give the owner access to directories that lack it
+	stack  []level
+	reader entryReader
+}
+
+type level struct {
+	fd    int // -1 while closed
+	id    identity
+	self  int
+	inner []innerDir // still to be entered
+}
+
+type innerDir struct {
+	name string
+	id   identity
+	self int
+}
+
+// run walks the directory fd, which stays open and keeps its offset.
+func (w *walk) run(ctx context.Context, fd int) error {
+	defer w.closeAll()
+	top, err := openAt(fd, ".", unix.O_RDONLY|unix.O_DIRECTORY, 0, 0)
+	if err != nil {
+		return translate(err)
+	}
+	w.stack = append(w.stack, level{fd: top})
+	if err := w.list(ctx); err != nil {
+		return w.end(err)
+	}
+	for len(w.stack) > 0 {
+		here := &w.stack[len(w.stack)-1]
+		if len(here.inner) == 0 {
+			w.climb()
+			continue
+		}
+		inner := here.inner[0]
+		here.inner = here.inner[1:]
+		if err := w.enter(inner); err != nil {
+			if err != unix.ENOENT { // gone meanwhile: nothing is missing
+				w.incomplete(inner.self, translate(err))
+			}
+			continue
+		}
+		if err := w.list(ctx); err != nil {
+			return w.end(err)
+		}
+	}
+	return nil
+}
+
+// end marks what will not be visited any more.
+func (w *walk) end(err error) error {
+	for _, level := range w.stack {
+		for _, inner := range level.inner {
+			w.incomplete(inner.self, err)
+		}
+	}
+	if errors.Is(err, errStop) {
+		return nil
+	}
+	return err
+}
+
+// list reads the directory on top of the stack to its end.
+func (w *walk) list(ctx context.Context) error {
+	here := &w.stack[len(w.stack)-1]
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		entries, err := w.reader.next(here.fd)
+		if err != nil {
+			w.incomplete(here.self, err)
+			return nil
+		}
+		if len(entries) == 0 {
+			return nil
+		}
+		for _, entry := range entries {
+			if err := w.look(here, entry.name); err != nil {
+				w.incomplete(here.self, err)
+				return err
+			}
+		}
+	}
+}
+
+func (w *walk) look(here *level, name string) error {
+	var st unix.Statx_t
+	if err := statAt(here.fd, name, w.mask, &st); err != nil {
+		if err != unix.ENOENT {
+			w.incomplete(here.self, err)
+		}
+		return nil
+	}
+	self, enter, err := w.entry(here.self, here.fd, name, len(w.stack), &st)
+	if err == nil && enter && isDir(&st) {
+		here.inner = append(here.inner, innerDir{name, identityOf(&st), self})
+	}
+	return err
+}
+
+// enter opens a directory of the one on top of the stack and puts it there.
+func (w *walk) enter(inner innerDir) error {
+	parent := &w.stack[len(w.stack)-1]
+	fd, err := openDir(parent.fd, inner.name, w.unlock)
+	if err != nil {
+		return err
+	}
+	var st unix.Statx_t
+	if err = statAt(fd, "", unix.STATX_INO, &st); err == nil && identityOf(&st) != inner.id {
+		err = ErrReplaced
+	}
+	if err != nil {
+		unix.Close(fd)
+		return err
+	}
+	if len(w.stack) > keepOpen {
+		unix.Close(parent.fd)
+		parent.fd = -1
+	}
+	w.stack = append(w.stack, level{fd: fd, id: inner.id, self: inner.self})
+	return nil
+}
+
+// climb leaves the directory on top of the stack for its parent. Where that
+// cannot be reached again, because a racer moved something, the walk goes on
+// from the deepest directory that is still open.
+func (w *walk) climb() {
+	last := len(w.stack) - 1
+	child := w.stack[last].fd
+	w.stack = w.stack[:last]
+	defer unix.Close(child)
+	if last == 0 || w.stack[last-1].fd >= 0 {
+		return
+	}
+	parent := &w.stack[last-1]
+	err := reopenParent(child, parent)
+	if err == nil {
+		return
+	}
+	for w.stack[len(w.stack)-1].fd < 0 {
+		lost := w.stack[len(w.stack)-1]
+		w.incomplete(lost.self, err)
+		for _, inner := range lost.inner {
+			w.incomplete(inner.self, err)
+		}
+		w.stack = w.stack[:len(w.stack)-1]
+	}
+}
+
+// reopenParent opens ".." of child if, and only if, it is the directory that
+// the walk came from. An O_PATH descriptor gives no access before that is known.
+func reopenParent(child int, parent *level) error {
+	up, err := unix.Openat(child, "..", unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("climb to parent: %w", err)
+	}
+	defer unix.Close(up)
+	var st unix.Statx_t
+	if err := statAt(up, "", unix.STATX_INO, &st); err != nil {
+		return fmt.Errorf("climb to parent: %w", err)
+	}
+	if identityOf(&st) != parent.id {
+		return fmt.Errorf("climb to parent: %w", ErrReplaced)
+	}
+	parent.fd, err = openAt(up, ".", unix.O_RDONLY|unix.O_DIRECTORY, 0, 0)
+	if err != nil {
+		parent.fd = -1
+		return fmt.Errorf("climb to parent: %w", err)
+	}
+	return nil
+}
+
+func (w *walk) closeAll() {
+	for _, level := range w.stack {
+		if level.fd >= 0 {
+			unix.Close(level.fd)
+		}
+	}
+	w.stack = nil
+}
