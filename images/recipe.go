@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -34,12 +35,21 @@ type Recipe struct {
 	// a directory that matches takes what is below with it.
 	Prune []string `toml:"prune"`
 	Keep  []string `toml:"keep"`
+	// Links are symbolic links to add.
+	Links []Link `toml:"links"`
 	// Env, Entrypoint, Cmd, User and WorkingDir go to the image's config.
 	Env        map[string]string `toml:"env"`
 	Entrypoint []string          `toml:"entrypoint"`
 	Cmd        []string          `toml:"cmd"`
 	User       string            `toml:"user"`
 	WorkingDir string            `toml:"working_dir"`
+}
+
+// Link adds Directory/name, a symbolic link to To, for each of Names.
+type Link struct {
+	Directory string   `toml:"directory"`
+	To        string   `toml:"to"`
+	Names     []string `toml:"names"`
 }
 
 // Recipes gives the recipes that the program carries, sorted by name.
@@ -156,10 +166,29 @@ func (r Recipe) check() error {
 			return fmt.Errorf("package %q: not a Debian package name", p)
 		}
 	}
+	for _, link := range r.Links {
+		if !path.IsAbs(link.Directory) || path.Clean(link.Directory) != link.Directory || link.To == "" || strings.ContainsRune(link.To, 0) {
+			return fmt.Errorf("link in %q to %q: want a clean absolute directory and a target", link.Directory, link.To)
+		}
+		for _, name := range link.Names {
+			if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
+				return fmt.Errorf("link %q: want a single name", name)
+			}
+		}
+	}
 	for name, value := range r.Env {
+		if !envAllowed(name) {
+			return fmt.Errorf("env %q: an image cannot set it", name)
+		}
 		if !envName.MatchString(name) || strings.ContainsRune(value, 0) {
 			return fmt.Errorf("env %q: not a variable", name)
 		}
+	}
+	if err := checkUser(r.User); err != nil {
+		return err
+	}
+	if _, ok := workingDir(r.WorkingDir); !ok {
+		return fmt.Errorf("working_dir %q: want an absolute path", r.WorkingDir)
 	}
 	_, err := newPruner(r.Prune, r.Keep)
 	return err

@@ -28,7 +28,7 @@ type ImageConfig struct {
 	Cmd        []string `json:"cmd,omitempty"`
 	// WorkingDir is absolute and clean; "/workspace" if the image has none.
 	WorkingDir string `json:"working_dir"`
-	// UID and GID are never 0.
+	// UID is never 0. GID is 0 for a number that the image has no name for.
 	UID uint32 `json:"uid"`
 	GID uint32 `json:"gid"`
 	// Dropped names what the image asked for and does not get.
