@@ -8,11 +8,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	goruntime "runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // The tests of this file talk to the kernel that runs them. Their programs are
@@ -22,6 +26,7 @@ const roleVariable = "GAOL_CGROUP_TEST_ROLE"
 
 func TestMain(m *testing.M) {
 	if role := os.Getenv(roleVariable); role != "" {
+		goruntime.LockOSThread() // TestMain has the main thread
 		play(role)
 		os.Exit(0)
 	}
@@ -59,6 +64,18 @@ func play(role string) {
 		}
 		fmt.Println(n)
 		select {}
+	case "main":
+		if err := playMain(); err != nil {
+			fmt.Println(err)
+		}
+	case "ordinary":
+		_, err := Find(Config{})
+		var no *Unavailable
+		if errors.As(err, &no) {
+			fmt.Printf("unavailable: %s; %s\n", no.Reason, no.Fix)
+			return
+		}
+		fmt.Println("found:", err)
 	}
 }
 
@@ -231,4 +248,163 @@ func TestBornInside(t *testing.T) {
 			t.Errorf("%v: born in %s", b.controllers, got)
 		}
 	}
+}
+
+// Many owners share one parent group; each removes it when it looks empty.
+func TestCrowdSharesParent(t *testing.T) {
+	h := place(t)
+	var crowd sync.WaitGroup
+	for i := range 8 {
+		crowd.Go(func() {
+			for j := range 25 {
+				g, err := h.New(fmt.Sprintf("gaol-crowd-%d-%d-%d", os.Getpid(), i, j), roomy)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if err := g.Remove(context.Background()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	crowd.Wait()
+	if err := h.Sweep(); err != nil {
+		t.Error(err)
+	}
+	for _, b := range h.branches {
+		if left, _ := filepath.Glob(filepath.Join(b.parent(), "gaol-crowd-*")); len(left) > 0 {
+			t.Errorf("left: %v", left)
+		}
+	}
+}
+
+// A crash leaves processes and groups; their recorded paths are enough.
+func TestReapEndsTheDead(t *testing.T) {
+	h := place(t)
+	g := group(t, h, roomy)
+	cmd, out := actor(t, g, "groups")
+	if _, err := out.ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	if err := Reap(context.Background(), g.Paths()); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range g.Paths() {
+		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is left: %v", dir, err)
+		}
+	}
+	_ = cmd.Wait()
+	if status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGKILL {
+		t.Errorf("member ended as %v", cmd.ProcessState)
+	}
+}
+
+func TestRemoveOutlastsMembers(t *testing.T) {
+	h := place(t)
+	g := group(t, h, roomy)
+	cmd, out := actor(t, g, "groups")
+	if _, err := out.ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	if err := g.Remove(ctx); !errors.Is(err, ErrBusy) {
+		t.Errorf("Remove of a group in use: %v", err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- g.Remove(context.Background()) }()
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestThreadComesHome(t *testing.T) {
+	h := place(t)
+	g := group(t, h, roomy)
+	own := func() string {
+		text, err := os.ReadFile("/proc/thread-self/cgroup")
+		if err != nil {
+			t.Error(err)
+		}
+		return string(text)
+	}
+	before, inside, tid := own(), "", 0
+	err := g.Spawn(func() error {
+		inside, tid = own(), unix.Gettid()
+		return os.ErrClosed
+	})
+	if !errors.Is(err, os.ErrClosed) {
+		t.Errorf("Spawn: %v", err)
+	}
+	if moved := strings.Contains(inside, g.name); moved != (h.Version() == 1) {
+		t.Errorf("during the start: %s", inside)
+	}
+	after, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/cgroup", tid))
+	if err != nil || string(after) != before {
+		t.Errorf("thread afterwards in %s, %v, want %s", after, err, before)
+	}
+}
+
+// The whole process would be charged to the group, and die with it.
+func TestMainThreadStaysOut(t *testing.T) {
+	h := place(t)
+	if h.Version() == 2 {
+		t.Skip("version 2 places processes without threads")
+	}
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = []string{roleVariable + "=main"}
+	out, err := cmd.CombinedOutput()
+	if err != nil || string(out) != "stayed out, started inside\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+}
+
+// playMain tries from the main thread.
+func playMain() error {
+	h, err := Find(Config{})
+	if err != nil {
+		return err
+	}
+	g, err := h.New(fmt.Sprintf("gaol-main-%d", os.Getpid()), roomy)
+	if err != nil {
+		return err
+	}
+	if unix.Gettid() != os.Getpid() {
+		return errors.New("not on the main thread")
+	}
+	if err := g.JoinThread(); !errors.Is(err, ErrMainThread) {
+		return fmt.Errorf("JoinThread: %w", err)
+	}
+	fmt.Print("stayed out, ")
+	cmd := exec.Command("/bin/cat", "/proc/self/cgroup")
+	var out strings.Builder
+	cmd.Stdout = &out
+	if err := errors.Join(g.Spawn(cmd.Start), cmd.Wait(), g.Kill(context.Background()), g.Remove(context.Background()), h.Sweep()); err != nil {
+		return err
+	}
+	if strings.Count(out.String(), g.name) != len(h.branches) {
+		return fmt.Errorf("started in %s", out.String())
+	}
+	fmt.Println("started inside")
+	return nil
+}
+
+// An ordinary user either gets a place that works or is told why not.
+func TestOrdinaryUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to become somebody else")
+	}
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = []string{roleVariable + "=ordinary"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 64997, Gid: 64997}}
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.HasPrefix(string(out), "unavailable: ") {
+		t.Errorf("%q, %v", out, err)
+	}
+	t.Logf("%s", out)
 }
