@@ -6,8 +6,7 @@ import (
 
 // complete turns the merged tree into a root file system for gaol.
 func (m *merge) complete() (Info, error) {
-	info := Info{Bytes: m.budget.content}
-	m.tree.dropDevices(m.tree.root, &info)
+	info := Info{Bytes: m.budget.content, Devices: dropDevices(m.tree.root)}
 	for _, p := range mountPoints() {
 		if err := m.tree.addMountPoint(p); err != nil {
 			return info, err
@@ -19,26 +18,40 @@ func (m *merge) complete() (Info, error) {
 	}); err != nil {
 		return info, err
 	}
-	info.Group, err = m.ensureAccount(accountFile{
+	if info.Group, err = m.ensureAccount(accountFile{
 		name: "group", absent: "root:x:0:\n", line: "gaol:x:1000:\n",
-	})
-	return info, err
+	}); err != nil {
+		return info, err
+	}
+	info.Entries = count(m.tree.root)
+	return info, nil
 }
 
-// dropDevices removes device nodes, which had their place until now so that
-// they hide what lay below and hard links to them find something.
-func (t *tree) dropDevices(dir *erofs.Inode, info *Info) {
+// dropDevices removes device nodes and tells how many. They had their place
+// until now so that they hide what lay below and hard links find them.
+func dropDevices(dir *erofs.Inode) int {
+	dropped := 0
 	for name, inode := range dir.Entries {
 		switch inode.Type() {
 		case erofs.Character, erofs.Block:
 			delete(dir.Entries, name)
-			info.Devices++
-			continue
+			dropped++
 		case erofs.Directory:
-			t.dropDevices(inode, info)
+			dropped += dropDevices(inode)
 		}
-		info.Entries++
 	}
+	return dropped
+}
+
+// count is the number of names below dir.
+func count(dir *erofs.Inode) int {
+	n := len(dir.Entries)
+	for _, inode := range dir.Entries {
+		if inode.IsDir() {
+			n += count(inode)
+		}
+	}
+	return n
 }
 
 type mountPoint struct {
