@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"slices"
 )
 
 // LimitNames lists the keys of Limits, the names that receipts and
@@ -29,39 +28,26 @@ func Fields() []string {
 	)
 }
 
-// clone shares no memory with p. Nil and empty stay apart for the one list
-// where they differ.
+// clone shares no memory with p, and has its lists in order without doubles.
+// Nil and empty stay apart for the one list where they differ.
 func (p Policy) clone() Policy {
-	p.Seccomp.Allow = slices.Clone(p.Seccomp.Allow)
-	for _, list := range p.plainLists() {
-		*list = append([]string{}, *list...)
-	}
-	return p
-}
-
-// plainLists are the lists in which nil means empty.
-func (p *Policy) plainLists() []*[]string {
-	return []*[]string{
-		&p.Seccomp.Deny, &p.Env.Allow, &p.Files.Roots, &p.Python.DenyImports,
-		&p.Images.Allowed, &p.Enforcement.AllowUnenforced,
-	}
-}
-
-// Hash names the policy: "sha256:" and 64 hex digits over its JSON with sorted
-// lists. Policies that allow the same by the same words have the same hash.
-func (p Policy) Hash() string {
-	p = p.clone()
 	if p.Seccomp.Allow != nil {
 		p.Seccomp.Allow = sorted(p.Seccomp.Allow)
 	}
-	p.Files.Roots = outermost(p.Files.Roots)
+	p.Seccomp.Deny = sorted(p.Seccomp.Deny)
 	p.Env.Allow = allowList(p.Env.Allow)
+	p.Files.Roots = outermost(p.Files.Roots)
+	p.Python.DenyImports = sorted(p.Python.DenyImports)
 	p.Images.Allowed = allowList(p.Images.Allowed)
-	for _, list := range p.plainLists() {
-		*list = sorted(*list)
-	}
-	text, err := json.Marshal(p)
-	if err != nil { // only a CPUs of NaN or infinity, which Validate refuses
+	p.Enforcement.AllowUnenforced = sorted(p.Enforcement.AllowUnenforced)
+	return p
+}
+
+// Hash names the policy: "sha256:" and 64 hex digits over its JSON with sorted
+// lists. Policies that say the same have the same hash.
+func (p Policy) Hash() string {
+	text, err := json.Marshal(p.clone())
+	if err != nil { // only for CPUs of NaN or infinity, which Validate refuses
 		text = []byte(err.Error())
 	}
 	sum := sha256.Sum256(text)
