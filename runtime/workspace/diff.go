@@ -28,6 +28,8 @@ type Change struct {
 	Kind Kind
 	// Type is one of file, dir, symlink, fifo, socket, device.
 	Type string
+	// Mode is the type and permissions as in st_mode.
+	Mode uint32
 	// Size is in bytes; that of a deleted entry is its last one.
 	Size int64
 	// Target is where a symbolic link points, as valid UTF-8.
@@ -51,8 +53,8 @@ func (c Change) name() string {
 // read: a file counts as modified when its inode, size, permissions, mtime or
 // ctime differ. Directories appear when created or deleted. Compiled Python
 // modules in __pycache__ are left out, and the directory with them; anything
-// else in a directory of that name is reported. What one of the listings does
-// not know, being truncated, is left out.
+// else in a directory of that name is reported, and a module with a set-id bit.
+// What one of the listings does not know, being truncated, is left out.
 func Diff(before, after Listing) []Change {
 	var changes []Change
 	for _, change := range DiffAll(before, after) {
@@ -124,8 +126,8 @@ func (l *Listing) find(path string) (int, bool) {
 
 func newChange(kind Kind, entry *Entry) Change {
 	change := Change{
-		Path: entry.Path, Kind: kind, Type: typeName(entry.Mode), Size: entry.Size,
-		Target: strings.ToValidUTF8(entry.Target, "\uFFFD"),
+		Path: entry.Path, Kind: kind, Type: typeName(entry.Mode), Mode: entry.Mode,
+		Size: entry.Size, Target: strings.ToValidUTF8(entry.Target, "\uFFFD"),
 	}
 	if !utf8.ValidString(entry.Path) {
 		change.Raw = []byte(entry.Path)
@@ -166,6 +168,6 @@ func isPythonCache(change Change) bool {
 		dir, name = path[:slash], path[slash+1:]
 	}
 	inside := dir == pythonCache || strings.HasSuffix(dir, "/"+pythonCache)
-	// The number is that of a file being written: name.pyc.140235.
-	return change.Type == "file" && inside && strings.Contains(name, ".pyc")
+	// While it is written, a module's file has a number too: name.pyc.140235.
+	return change.Type == "file" && change.Mode&setID == 0 && inside && strings.Contains(name, ".pyc")
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -45,13 +46,59 @@ func (d *Dir) StripSetID(ctx context.Context, changes []Change) (int, error) {
 	return n, nil
 }
 
-// stripFile works on an O_PATH descriptor: a file of mode 000 can be opened no
-// other way, and no name is looked up twice.
+// StripSetIDSince does the same for every regular file, at any depth, whose
+// ctime is not before since. It is for a run whose listing was truncated, where
+// the changes do not name everything.
+func (d *Dir) StripSetIDSince(ctx context.Context, since time.Time) (int, error) {
+	s := stripper{since: since.Add(-clockTick).UnixNano()}
+	w := walk{visitor: &s, mask: unix.STATX_TYPE | unix.STATX_MODE | unix.STATX_CTIME | unix.STATX_INO}
+	err := d.hold(func(fd int) error { return w.run(ctx, fd) })
+	if err = errors.Join(append(s.trouble, err)...); err != nil {
+		return s.n, fmt.Errorf("strip set-id bits: %w", err)
+	}
+	return s.n, nil
+}
+
+// clockTick is by how much the kernel's time of a change may lie behind.
+const clockTick = 20 * time.Millisecond
+
+type stripper struct {
+	since   int64
+	n       int
+	trouble []error
+}
+
+func (s *stripper) entry(_, dir int, name string, _ int, st *unix.Statx_t) (int, bool, error) {
+	if isDir(st) || nanoseconds(st.Ctime) < s.since {
+		return 0, true, nil
+	}
+	stripped, err := stripAt(dir, []string{name})
+	if stripped {
+		s.n++
+	}
+	if err != nil {
+		s.incomplete(0, fmt.Errorf("strip %s: %w", shorten(name), err))
+	}
+	return 0, false, nil
+}
+
+func (s *stripper) incomplete(_ int, why error) {
+	if len(s.trouble) < maxNotes {
+		s.trouble = append(s.trouble, why)
+	}
+}
+
 func stripFile(dir int, rel string) (stripped bool, err error) {
 	parts, err := components(rel)
 	if err != nil {
 		return false, err
 	}
+	return stripAt(dir, parts)
+}
+
+// stripAt works on an O_PATH descriptor: a file of mode 000 can be opened no
+// other way, and no name is looked up twice.
+func stripAt(dir int, parts []string) (stripped bool, err error) {
 	fd, err := openBeneath(dir, parts, unix.O_PATH, 0)
 	if errors.Is(err, ErrNotExist) {
 		return false, nil

@@ -10,11 +10,12 @@ import (
 // Source is a host file or directory that a sandbox gets to read. Close it
 // when the sandbox holds its own mount.
 type Source struct {
-	file  *os.File
-	path  string
-	id    identity
-	dir   bool
-	rules Rules
+	file     *os.File
+	path     string
+	id       identity
+	dir      bool
+	uid, gid uint32
+	rules    Rules
 }
 
 // OpenSource opens the regular file or directory at path as the source of a
@@ -31,7 +32,7 @@ func OpenSource(path string, rules Rules) (*Source, error) {
 	}
 	return &Source{
 		file: os.NewFile(uintptr(found.fd), found.path), path: found.path,
-		id: identityOf(&found.stat), dir: isDir(&found.stat), rules: rules,
+		id: identityOf(&found.stat), dir: isDir(&found.stat), uid: found.stat.Uid, gid: found.stat.Gid, rules: rules,
 	}, nil
 }
 
@@ -44,6 +45,9 @@ func (s *Source) Path() string { return s.path }
 
 // IsDir reports whether the source is a directory.
 func (s *Source) IsDir() bool { return s.dir }
+
+// Owner returns the ids that owned the source when it was opened.
+func (s *Source) Owner() (uid, gid uint32) { return s.uid, s.gid }
 
 // Identity returns the device and inode numbers of the source.
 func (s *Source) Identity() (device, inode uint64) { return s.id.dev, s.id.ino }

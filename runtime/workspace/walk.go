@@ -19,8 +19,9 @@ var errStop = errors.New("the rest is left out")
 // visitor is told what a walk finds. Directories are known by the number that
 // entry gave them; the top is number 0.
 type visitor interface {
-	// entry looks at one name. enter asks for the inside of a directory, known
-	// as self from then on. errStop ends the walk.
+	// entry looks at one name in the open directory dir; st is valid until it
+	// returns. enter asks for the inside of a directory, known as self from then
+	// on. errStop ends the walk.
 	entry(parent, dir int, name string, depth int, st *unix.Statx_t) (self int, enter bool, err error)
 	// incomplete says that not all of a directory could be read.
 	incomplete(self int, why error)
@@ -35,6 +36,7 @@ type walk struct {
 	unlock bool // give the owner access to directories that lack it
 	stack  []level
 	reader entryReader
+	stat   unix.Statx_t // of the entry being looked at, made once for all
 }
 
 type level struct {
@@ -120,16 +122,16 @@ func (w *walk) list(ctx context.Context) error {
 }
 
 func (w *walk) look(here *level, name string) error {
-	var st unix.Statx_t
-	if err := statAt(here.fd, name, w.mask, &st); err != nil {
+	st := &w.stat
+	if err := statAt(here.fd, name, w.mask, st); err != nil {
 		if err != unix.ENOENT {
 			w.incomplete(here.self, err)
 		}
 		return nil
 	}
-	self, enter, err := w.entry(here.self, here.fd, name, len(w.stack), &st)
-	if err == nil && enter && isDir(&st) {
-		here.inner = append(here.inner, innerDir{name, identityOf(&st), self})
+	self, enter, err := w.entry(here.self, here.fd, name, len(w.stack), st)
+	if err == nil && enter && isDir(st) {
+		here.inner = append(here.inner, innerDir{name, identityOf(st), self})
 	}
 	return err
 }
