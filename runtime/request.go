@@ -1,0 +1,51 @@
+package runtime
+
+import (
+	"io"
+
+	"gaol/policy"
+	"gaol/runtime/workspace"
+)
+
+// Request is one execution: exactly one of Code and Command is set.
+type Request struct {
+	Rootfs  Rootfs
+	Policy  policy.Policy
+	Code    *Code    // Python source, run as __main__ by the image's python3
+	Command []string // any command of the image, looked up in its PATH
+
+	Env    []string  // NAME=value, added to the built environment; names must be allowed by Policy.Env
+	Stdin  io.Reader // what the program reads from its standard input; nil is empty
+	Stdout io.Writer // receives the program's output as it comes, besides Result; may be nil
+	Stderr io.Writer // likewise
+
+	// Workspace is the directory the program may write, nil for a managed
+	// one that is deleted with the sandbox. The caller closes it after Run.
+	Workspace *workspace.Dir
+	// WorkDir is the working directory inside; "" is /workspace.
+	WorkDir string
+	Mounts  []Mount
+}
+
+// Code is a Python program.
+type Code struct {
+	Name   string // as tracebacks and sys.argv[0] show it
+	Source []byte
+	Args   []string // sys.argv[1:]
+}
+
+// Mount shows a file or directory of the host read-only inside.
+type Mount struct {
+	Source      *workspace.Source // the caller closes it after Run
+	Destination string            // absolute and clean, see CheckDestination
+}
+
+// Rootfs is the read-only root file system of a sandbox and what its image
+// says about running in it. Package images yields the values.
+type Rootfs struct {
+	Path   string   // the EROFS file
+	Digest string   // of the image, for the result
+	Env    []string // NAME=value
+	UID    uint32   // the user inside; never 0
+	GID    uint32
+}

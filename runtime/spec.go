@@ -1,0 +1,203 @@
+package runtime
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"gaol/policy"
+)
+
+// insideID is the user that runsc runs as in the user namespace that gaol makes
+// for it. The host id behind it differs; the spec, and so a snapshot, does not.
+const insideID = 1000
+
+// addressSpaceHeadroom is what a process may map beyond the memory limit. A
+// Python with numpy and its threads maps several hundred MiB that it never
+// touches; without any RLIMIT_AS an absurd allocation never fails in gVisor.
+const addressSpaceHeadroom = 2 << 30
+
+// cpuPeriod is the kernel's usual period for CPU quotas, in microseconds.
+const cpuPeriod = 100_000
+
+// specInput is all that shapes an OCI spec.
+type specInput struct {
+	args     []string
+	env      []string
+	workDir  string
+	uid, gid uint32
+	policy   policy.Policy
+	seccomp  *specs.LinuxSeccomp
+	rootfs   string // path of the EROFS file
+	root     string // path of the empty directory that OCI wants as root
+	// workspace is bound at /workspace, read-write.
+	workspace string
+	mounts    []bind
+}
+
+// bind is a read-only bind mount.
+type bind struct{ source, destination string }
+
+// buildSpec makes the OCI spec of a sandbox. It is a pure function.
+func buildSpec(in specInput) *specs.Spec {
+	limits := in.policy.Limits
+	memory := int64(limits.Memory)
+	quota := int64(math.Round(float64(limits.CPUs) * cpuPeriod))
+	period := uint64(cpuPeriod)
+	return &specs.Spec{
+		Version:  "1.2.1",
+		Hostname: "gaol",
+		Root:     &specs.Root{Path: in.root, Readonly: true},
+		Process: &specs.Process{
+			Args:            in.args,
+			Env:             in.env,
+			Cwd:             in.workDir,
+			User:            specs.User{UID: in.uid, GID: in.gid},
+			Capabilities:    &specs.LinuxCapabilities{},
+			Rlimits:         buildRlimits(limits),
+			NoNewPrivileges: true,
+		},
+		Mounts: buildMounts(in),
+		Annotations: map[string]string{
+			"dev.gvisor.spec.rootfs.source": in.rootfs,
+			"dev.gvisor.spec.rootfs.type":   "erofs",
+		},
+		Linux: &specs.Linux{
+			UIDMappings: []specs.LinuxIDMapping{{ContainerID: in.uid, HostID: insideID, Size: 1}},
+			GIDMappings: []specs.LinuxIDMapping{{ContainerID: in.gid, HostID: insideID, Size: 1}},
+			Namespaces: []specs.LinuxNamespace{
+				{Type: specs.UserNamespace}, {Type: specs.PIDNamespace}, {Type: specs.MountNamespace},
+				{Type: specs.IPCNamespace}, {Type: specs.UTSNamespace}, {Type: specs.NetworkNamespace},
+			},
+			Resources: &specs.LinuxResources{
+				Memory: &specs.LinuxMemory{Limit: &memory},
+				CPU:    &specs.LinuxCPU{Quota: &quota, Period: &period},
+			},
+			Seccomp: in.seccomp,
+		},
+	}
+}
+
+func buildRlimits(l policy.Limits) []specs.POSIXRlimit {
+	same := func(name string, value uint64) specs.POSIXRlimit {
+		return specs.POSIXRlimit{Type: name, Soft: value, Hard: value}
+	}
+	// The wall time kills from outside. This bounds what a sandbox can burn
+	// whose owner was killed, until the next command finds it.
+	cpuSeconds := uint64(math.Ceil(l.Timeout.Std().Seconds()*math.Ceil(float64(l.CPUs)))) + 5
+	return []specs.POSIXRlimit{
+		same("RLIMIT_AS", uint64(l.Memory)+addressSpaceHeadroom),
+		same("RLIMIT_CORE", 0),
+		same("RLIMIT_CPU", cpuSeconds),
+		same("RLIMIT_FSIZE", uint64(l.FileSize)),
+		same("RLIMIT_NOFILE", uint64(l.OpenFiles)),
+		same("RLIMIT_NPROC", uint64(l.PIDs)),
+	}
+}
+
+func buildMounts(in specInput) []specs.Mount {
+	tmpfs := func(destination string, size policy.Size, mode string) specs.Mount {
+		return specs.Mount{Destination: destination, Type: "tmpfs", Source: "tmpfs", Options: []string{
+			"rw", "nosuid", "nodev", "mode=" + mode, "size=" + strconv.FormatInt(int64(size), 10),
+		}}
+	}
+	mounts := []specs.Mount{
+		{Destination: "/proc", Type: "proc", Source: "proc", Options: []string{"nosuid", "noexec", "nodev"}},
+		{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"ro", "nosuid", "noexec", "nodev"}},
+		tmpfs("/dev/shm", in.policy.Limits.Shm, "1777"),
+		tmpfs("/tmp", in.policy.Limits.Tmp, "1777"),
+		{Destination: workspacePath, Type: "bind", Source: in.workspace, Options: []string{"bind", "rw", "nosuid", "nodev", "private"}},
+	}
+	for _, b := range in.mounts {
+		mounts = append(mounts, specs.Mount{
+			Destination: b.destination, Type: "bind", Source: b.source,
+			Options: []string{"bind", "ro", "nosuid", "nodev", "private"},
+		})
+	}
+	return mounts
+}
+
+// workspacePath is where the workspace is inside.
+const workspacePath = "/workspace"
+
+const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// buildEnv makes the environment inside from nothing: gaol's own variables,
+// over them what the image says, over them what the request asks for.
+func buildEnv(p policy.Policy, image, request []string) []string {
+	threads := strconv.Itoa(max(1, int(math.Ceil(float64(p.Limits.CPUs)))))
+	env := map[string]string{
+		"PATH": defaultPath, "HOME": "/tmp", "TMPDIR": "/tmp", "LANG": "C.UTF-8", "USER": "gaol",
+		"PYTHONUNBUFFERED": "1", "PYTHONPYCACHEPREFIX": "/tmp/.cache/pycache",
+		"MPLBACKEND": "Agg", "MPLCONFIGDIR": "/tmp/.cache/matplotlib",
+		"XDG_CACHE_HOME": "/tmp/.cache", "NUMBA_CACHE_DIR": "/tmp/.cache/numba",
+		"OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads, "MKL_NUM_THREADS": threads,
+		// Without these pip waits for a network that is not there.
+		"PIP_NO_INDEX": "1", "PIP_RETRIES": "0", "PIP_DEFAULT_TIMEOUT": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+	}
+	for _, pair := range slices.Concat(image, request) {
+		name, value, _ := strings.Cut(pair, "=")
+		env[name] = value
+	}
+	pairs := make([]string, 0, len(env))
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		pairs = append(pairs, name+"="+env[name])
+	}
+	return pairs
+}
+
+// CheckEnv tells whether a policy lets a request set the variables.
+func CheckEnv(p policy.Policy, env []string) error {
+	total := 0
+	for _, pair := range env {
+		name, value, ok := strings.Cut(pair, "=")
+		switch {
+		case !ok || !isEnvName(name):
+			return fmt.Errorf("%w: %q is not NAME=value, with a name of letters, digits and _", ErrBadRequest, pair)
+		case strings.ContainsRune(value, 0):
+			return fmt.Errorf("%w: the value of %s has a NUL byte", ErrBadRequest, name)
+		case !slices.Contains(p.Env.Allow, "*") && !slices.Contains(p.Env.Allow, name):
+			return fmt.Errorf("%w: the policy does not let a request set %s (env.allow)", ErrBadRequest, name)
+		}
+		total += len(pair)
+	}
+	if total > maxEnv {
+		return fmt.Errorf("%w: the environment has %d bytes, at most %d are allowed", ErrBadRequest, total, maxEnv)
+	}
+	return nil
+}
+
+// maxEnv bounds the environment that a request brings, in bytes.
+const maxEnv = 128 << 10
+
+func isEnvName(name string) bool {
+	for i, r := range name {
+		letter := r == '_' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+		if !letter && (i == 0 || r < '0' || r > '9') {
+			return false
+		}
+	}
+	return name != ""
+}
+
+// CheckDestination tells whether a mount may be shown at path inside: absolute,
+// clean, and in none of the places that gaol itself fills.
+func CheckDestination(destination string) error {
+	if !path.IsAbs(destination) || path.Clean(destination) != destination || strings.ContainsRune(destination, 0) {
+		return fmt.Errorf("%w: mount destination %q is not a clean absolute path", ErrBadRequest, destination)
+	}
+	top := "/" + strings.SplitN(destination[1:], "/", 2)[0]
+	if slices.Contains([]string{"/proc", "/sys", "/dev", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/"}, top) {
+		return fmt.Errorf("%w: mount destination %q would hide a part of the system; use one beneath %s", ErrBadRequest, destination, workspacePath)
+	}
+	if destination == workspacePath || destination == "/tmp" {
+		return fmt.Errorf("%w: mount destination %q is taken by gaol; use one beneath it", ErrBadRequest, destination)
+	}
+	return nil
+}
