@@ -96,7 +96,7 @@ func (db *database) collectBlobs(ctx context.Context, pruned *Pruned) error {
 	if err := db.blobs.Walk(ctx, func(info content.Info) error {
 		before[info.Digest] = info.Size
 		return nil
-	}); err != nil {
+	}); err != nil && !errors.Is(err, os.ErrNotExist) { // nothing stored yet
 		return fmt.Errorf("list blobs: %w", err)
 	}
 	if _, err := db.meta.GarbageCollect(ctx); err != nil {

@@ -28,7 +28,7 @@ type fileTree struct {
 // then adds its links. Device nodes and everything about this host and this
 // minute are left out as well.
 func filterTree(out io.Writer, in io.Reader, recipe Recipe) error {
-	prune, err := newPruner(recipe.Prune, recipe.Keep)
+	prune, err := recipe.pruner()
 	if err != nil {
 		return err
 	}

@@ -129,12 +129,8 @@ func (m mmdebstrap) arguments(ctx context.Context, mode string) ([]string, error
 		// The tree is thrown away; nothing in it needs to survive a crash.
 		"--dpkgopt=force-unsafe-io",
 	}
-	for _, dir := range m.recipe.Prune {
-		// What dpkg need not unpack is not there to be pruned. Only plain
-		// directories, and none that an exception may be in.
-		if !strings.ContainsAny(dir, "*?[") && !under(m.recipe.Keep, dir) {
-			args = append(args, "--dpkgopt=path-exclude="+dir+"/*")
-		}
+	for _, dir := range m.recipe.Skip {
+		args = append(args, "--dpkgopt=path-exclude="+dir+"/*")
 	}
 	options, err := hostAptOptions(ctx)
 	if err != nil {
@@ -160,17 +156,6 @@ func (m mmdebstrap) arguments(ctx context.Context, mode string) ([]string, error
 		args = append(args, file)
 	}
 	return args, nil
-}
-
-// under tells whether a pattern may match something below dir.
-func under(patterns []string, dir string) bool {
-	for _, pattern := range patterns {
-		fixed, _, wild := strings.Cut(pattern, "*")
-		if strings.HasPrefix(fixed, dir+"/") || fixed == dir || (wild && strings.HasPrefix(dir, fixed)) {
-			return true
-		}
-	}
-	return false
 }
 
 // tail passes lines on as progress and remembers the last ones.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -20,6 +21,11 @@ func newPruner(prune, keep []string) (pruner, error) {
 		return pruner{}, fmt.Errorf("keep: %w", err)
 	}
 	return pruner{prune: p, keep: k}, nil
+}
+
+// pruner compiles what the recipe leaves out.
+func (r Recipe) pruner() (pruner, error) {
+	return newPruner(slices.Concat(r.Prune, r.Skip), r.Keep)
 }
 
 // drops tells whether the absolute path, or a directory above it, is pruned

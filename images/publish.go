@@ -36,7 +36,10 @@ func (s *Store) publish(ctx context.Context, db *database, name string, m manife
 	if m.config.OS == "" || m.config.Architecture == "" {
 		image.Platform = platforms.FormatAll(platforms.DefaultSpec())
 	}
-	r := record{Version: recordVersion, Image: image, Rootfs: chainKey(m.config.RootFS.DiffIDs), DiffIDs: m.config.RootFS.DiffIDs, Config: config}
+	r := record{
+		Version: recordVersion, Image: image, Rootfs: chainKey(m.config.RootFS.DiffIDs),
+		ManifestType: m.desc.MediaType, DiffIDs: m.config.RootFS.DiffIDs, Config: config,
+	}
 	data, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
 		return Image{}, fmt.Errorf("encode record: %w", err)

@@ -64,6 +64,8 @@ type record struct {
 	Version int    `json:"version"`
 	Image   Image  `json:"image"`
 	Rootfs  string `json:"rootfs"` // key of the file, lower-case hex
+	// ManifestType is the media type of the manifest.
+	ManifestType string `json:"manifest_type"`
 	// DiffIDs are the layers of the chain, lowest first.
 	DiffIDs []digest.Digest `json:"diff_ids"`
 	Config  ImageConfig     `json:"config"`
@@ -93,6 +95,8 @@ func readRecordFile(path, name string) (record, error) {
 		return r, fmt.Errorf("read image record %s: %w: version %d, want %d", path, ErrDamaged, r.Version, recordVersion)
 	case name != "" && r.Image.Reference != name, filepath.Base(path) != recordName(r.Image.Reference):
 		return r, fmt.Errorf("read image record %s: %w: it is for %q", path, ErrDamaged, r.Image.Reference)
+	case checkDigest(r.Image.Digest) != nil:
+		return r, fmt.Errorf("read image record %s: %w: digest %q", path, ErrDamaged, string(r.Image.Digest))
 	case !isKey(r.Rootfs):
 		return r, fmt.Errorf("read image record %s: %w: rootfs key %q", path, ErrDamaged, r.Rootfs)
 	}

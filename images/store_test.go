@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	digest "github.com/opencontainers/go-digest"
 )
 
 // newStore opens an empty store that goes away with the test.
@@ -46,3 +48,5 @@ func leftovers(t testing.TB, s *Store) []string {
 	}
 	return found
 }
+
+func digestOf(data []byte) string { return digest.FromBytes(data).String() }
