@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -26,15 +28,40 @@ func rawHeader(name string, kind byte, size uint64, change func([]byte)) []byte 
 	if change != nil {
 		change(b)
 	}
+	seal(b)
+	return b
+}
+
+// seal writes a header's checksum.
+func seal(b []byte) {
 	sum := 8 * int(' ')
-	for n, c := range b {
+	for n, c := range b[:512] {
 		if n < 148 || n >= 156 {
 			sum += int(c)
 		}
 	}
 	copy(b[148:], fmt.Sprintf("%06o\x00 ", sum))
-	return b
 }
+
+// mended is a copy of the stream with right checksums, as far as its headers'
+// sizes lead from one to the next.
+func mended(stream []byte) []byte {
+	stream = bytes.Clone(stream)
+	for at := 0; at+512 <= len(stream); {
+		b := stream[at : at+512]
+		if at += 512; allZero(b) {
+			continue
+		}
+		seal(b)
+		size, err := strconv.ParseUint(strings.Trim(string(b[124:136]), " \x00"), 8, 30)
+		if err == nil {
+			at += int(size+511) / 512 * 512
+		}
+	}
+	return stream
+}
+
+func allZero(b []byte) bool { return len(bytes.Trim(b, "\x00")) == 0 }
 
 func base256(field []byte, value uint64) {
 	clear(field)
