@@ -3,7 +3,7 @@
 // the reason of each skip, a count at the end) and fails when a test failed,
 // when none ran, or, under CI, when one was skipped for an unlisted reason.
 //
-//	go test -json ./... 2>&1 | results -skips skips.txt -log all.json
+//	go test -json ./... 2>&1 | results -skips skips.txt -as user -log all.json
 package main
 
 import (
@@ -17,16 +17,17 @@ import (
 
 func main() {
 	skips := flag.String("skips", "", "file with the reasons that a test may be skipped for")
+	who := flag.String("as", "", "whose reasons: root or user")
 	log := flag.String("log", "", "file that gets the whole input")
 	flag.Parse()
-	if err := run(*skips, *log, os.Getenv("CI") == "true"); err != nil {
+	if err := run(*skips, *who, *log, os.Getenv("CI") == "true"); err != nil {
 		fmt.Fprintln(os.Stderr, "results: error:", err)
 		os.Exit(1)
 	}
 }
 
-func run(skips, log string, strict bool) error {
-	allowed, err := readReasons(skips)
+func run(skips, who, log string, strict bool) error {
+	allowed, err := readReasons(skips, who)
 	if err != nil {
 		return err
 	}

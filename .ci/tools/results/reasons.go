@@ -10,8 +10,9 @@ import (
 // location is what testing puts before a message: file, line, colon.
 var location = regexp.MustCompile(`^\s*\S+\.go:\d+: `)
 
-// readReasons reads one regular expression a line; # starts a comment line.
-func readReasons(path string) ([]*regexp.Regexp, error) {
+// readReasons reads "WHO REGEXP" lines and keeps those for who or for any; #
+// starts a comment line. A reason has to match from its start.
+func readReasons(path, who string) ([]*regexp.Regexp, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the reasons for a skip: %w", err)
@@ -22,11 +23,17 @@ func readReasons(path string) ([]*regexp.Regexp, error) {
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		reason, err := regexp.Compile(`^(?:` + line + `)`)
+		whose, pattern, _ := strings.Cut(line, " ")
+		if pattern == "" {
+			return nil, fmt.Errorf("read %s, line %d: want WHO REGEXP, got %q", path, number+1, line)
+		}
+		reason, err := regexp.Compile(`^(?:` + strings.TrimSpace(pattern) + `)`)
 		if err != nil {
 			return nil, fmt.Errorf("read %s, line %d: %w", path, number+1, err)
 		}
-		reasons = append(reasons, reason)
+		if whose == who || whose == "any" {
+			reasons = append(reasons, reason)
+		}
 	}
 	return reasons, nil
 }
