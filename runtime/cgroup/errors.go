@@ -6,26 +6,27 @@ import (
 )
 
 var (
-	// ErrUnavailable: no hierarchy here lets this process make groups. The
+	// ErrUnavailable means that no hierarchy here lets this process make groups. The
 	// error is an *Unavailable, which has the reason and the fix.
 	ErrUnavailable = errors.New("no usable cgroup")
-	// ErrLimit: a limit is not positive, or too small for the kernel to hold.
+	// ErrLimit means that a limit is not positive, or too small for the kernel to hold.
 	ErrLimit = errors.New("limit out of range")
-	// ErrName: a group's name does not match gaol-[A-Za-z0-9_.-]+, or is longer than 100 bytes.
+	// ErrName means that a group's name does not match gaol-[A-Za-z0-9_.-]+, is
+	// "gaol-self", or is longer than 100 bytes.
 	ErrName = errors.New("bad group name")
-	// ErrReadBack: the kernel holds another value than the one written.
+	// ErrReadBack means that the kernel holds another value than the one written.
 	ErrReadBack = errors.New("kernel holds another value")
-	// ErrBusy: processes were still in the group when patience or the context ended.
+	// ErrBusy means that processes were still in the group when patience or the context ended.
 	ErrBusy = errors.New("group is not empty")
-	// ErrForeign: a path is not that of a group of ours.
+	// ErrForeign means that a path is not that of a group of ours.
 	ErrForeign = errors.New("not a gaol group")
-	// ErrMainThread: the process's first thread cannot join a group, since the
-	// whole process would be charged to it. Try from another thread.
+	// ErrMainThread means that the process's first thread was to join a group,
+	// and with it the whole process would be charged to it. Try from another thread.
 	ErrMainThread = errors.New("main thread cannot join a group")
 )
 
 // Unavailable says why no group can be made and what the operator can do.
-type Unavailable struct {
+type Unavailable struct { //nolint:errname // a finding to show, of which being an error is one use
 	// Reason is what stands in the way, in one line.
 	Reason string
 	// Fix is what to change, in one line.

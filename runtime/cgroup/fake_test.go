@@ -26,10 +26,11 @@ type fake struct {
 	lines []string
 	two   string // where version 2 is mounted
 
-	denied map[string]error  // by path: mkdir, write and writable fail
-	held   map[string]string // by file name: what the kernel makes of any value written
-	lacks  map[string]bool   // by file name: this kernel has no such file
-	onLeaf func()            // called before a group inside gaol is made
+	denied  map[string]error  // by path: mkdir, write and writable fail
+	held    map[string]string // by file name: what the kernel makes of any value written
+	lacks   map[string]bool   // by file name: this kernel has no such file
+	refuses string            // a controller that is not handed on
+	onLeaf  func()            // called before a group inside gaol is made
 }
 
 const selfPid = 4242
@@ -220,6 +221,8 @@ func (f *fake) handOn(dir, controller string) error {
 	procs, _ := words(f, dir, "cgroup.procs")
 	handed, _ := words(f, dir, "cgroup.subtree_control")
 	switch {
+	case controller == f.refuses:
+		return pathError("write", file, unix.EINVAL)
 	case !slices.Contains(offered, controller):
 		return pathError("write", file, unix.ENOENT)
 	case len(procs) > 0 && dir != f.two:

@@ -17,7 +17,8 @@ const patience = 10 * time.Second
 // groups: version 2 when it has as many controllers as version 1, else 1.
 // With version 2 this process may be moved, into a group "gaol-self" beside
 // the groups to come when its own group was delegated to it, or into a scope
-// of its own when Config.SessionBus is set; it takes at most ten seconds.
+// of its own when Config.SessionBus is set; root may find the controllers
+// handed on at the top of the tree. It takes at most ten seconds.
 // The error is an *Unavailable when there is no such place.
 func Find(cfg Config) (*Hierarchy, error) {
 	cfg, err := cfg.filled()
@@ -54,17 +55,17 @@ func (f finder) find() (*Hierarchy, error) {
 		return nil, err
 	}
 	two, err2 := f.unified(mounts)
-	if err2 == nil && len(two.controls) == 3 {
+	if err2 == nil && len(two.controls) == len(wanted) {
 		return two, nil
 	}
 	one, err1 := f.split(mounts, in)
-	switch {
-	case err2 == nil && (err1 != nil || len(two.controls) >= len(one.controls)):
-		return two, nil
-	case err1 == nil:
+	if err1 != nil && err2 != nil {
+		return nil, reason(err1, err2)
+	}
+	if err2 != nil || err1 == nil && len(one.controls) > len(two.controls) {
 		return one, nil
 	}
-	return nil, reason(err1, err2)
+	return two, nil
 }
 
 // errAbsent: this version is not here at all, so its error explains nothing.

@@ -25,6 +25,7 @@ type host struct {
 var all = []string{"memory", "cpus", "pids"}
 
 func splitHost(t *testing.T, f *fake, _ *finder) {
+	t.Helper()
 	f.mount(t, 1, "memory", "memory", "/box")
 	f.mount(t, 1, "cpu", "cpu", "/")
 	f.mount(t, 1, "cpuacct", "cpuacct", "/")
@@ -35,6 +36,7 @@ func splitHost(t *testing.T, f *fake, _ *finder) {
 
 func unifiedHost(own string, others ...string) func(*testing.T, *fake, *finder) {
 	return func(t *testing.T, f *fake, _ *finder) {
+		t.Helper()
 		f.mount(t, 2, "", "memory,cpu,pids", own)
 		for _, pid := range others {
 			file := filepath.Join(f.dir, own, "cgroup.procs")
@@ -46,6 +48,7 @@ func unifiedHost(own string, others ...string) func(*testing.T, *fake, *finder) 
 
 // session is a user's login: root's groups above, other processes beside us.
 func session(t *testing.T, f *fake, find *finder) {
+	t.Helper()
 	unifiedHost("/user.slice/session-3.scope", "77")(t, f, find)
 	find.privileged = false
 	for _, dir := range []string{"", "user.slice", "user.slice/session-3.scope"} {
@@ -61,7 +64,7 @@ type granted struct {
 	err   error
 }
 
-func (g granted) enter(_ context.Context, pid int) error {
+func (g granted) enter(context.Context, int) error {
 	if g.err != nil {
 		return g.err
 	}
@@ -122,9 +125,13 @@ func hosts() []host {
 			find.privileged = false
 			f.denied[f.dir] = unix.EACCES
 		}, version: 2, controls: all, paths: []string{"user.slice/d.scope/gaol/gaol-a"}, self: "/user.slice/d.scope/gaol-self"},
-		{name: "v2 delegated without cpu", build: func(t *testing.T, f *fake, find *finder) {
+		{name: "v2 delegated without cpu", build: func(t *testing.T, f *fake, _ *finder) {
 			f.mount(t, 2, "", "memory,pids", "/d.scope")
 		}, version: 2, controls: []string{"memory", "pids"}, paths: []string{"d.scope/gaol/gaol-a"}, self: "/d.scope/gaol-self"},
+		{name: "v2 real-time processes", build: func(t *testing.T, f *fake, find *finder) {
+			unifiedHost("/")(t, f, find)
+			f.refuses = "cpu"
+		}, version: 2, controls: []string{"memory", "pids"}, paths: []string{"gaol/gaol-a"}, self: "/"},
 		{name: "v2 scope from systemd", build: func(t *testing.T, f *fake, find *finder) {
 			session(t, f, find)
 			find.scopes = granted{f: f, group: "gaol-1.scope"}

@@ -42,7 +42,7 @@ func remove(ctx context.Context, fs tree, version int, dir string) error {
 		if ctx.Err() != nil {
 			return fmt.Errorf("%w: %w: %w", ErrBusy, ctx.Err(), err)
 		}
-		left := 0
+		var left int
 		if version == 2 {
 			left, err = depopulated(fs, dir)
 		} else {

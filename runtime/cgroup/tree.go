@@ -32,7 +32,8 @@ type kernel struct{}
 // most is more than any control file holds; cgroup.procs is the longest.
 const most = 8 << 20
 
-func (kernel) mkdir(dir string) error { return os.Mkdir(dir, 0o755) }
+// mkdir leaves a group readable to all, like every other on the host.
+func (kernel) mkdir(dir string) error { return os.Mkdir(dir, 0o755) } //nolint:gosec // see above
 
 func (kernel) rmdir(dir string) error {
 	// os.Remove would try unlink first, which is one call wasted.
@@ -104,7 +105,8 @@ func (kernel) await(file string, wish func(string) bool, most time.Duration) err
 func poll(fd int, events int16, most time.Duration) {
 	wait := unix.NsecToTimespec(int64(most))
 	// Interrupted or not: every caller looks again and knows its own deadline.
-	_, _ = unix.Ppoll([]unix.PollFd{{Fd: int32(fd), Events: events}}, &wait, nil)
+	_, _ = unix.Ppoll( //nolint:gosec // no process has that many descriptors
+		[]unix.PollFd{{Fd: int32(fd), Events: events}}, &wait, nil)
 }
 
 func retried(call func() (int, error)) (int, error) {

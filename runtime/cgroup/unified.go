@@ -144,10 +144,28 @@ func (f finder) inside(m mount, base string) (*Hierarchy, error) {
 	if len(b.controllers) == 0 {
 		return nil, fmt.Errorf("use group %s: none of memory, cpu, pids is handed on to it", dir)
 	}
-	if err := enable(f.fs, dir, b.controllers); err != nil {
+	if b.controllers, err = f.enabled(dir, b.controllers); err != nil {
 		return nil, err
 	}
 	return &Hierarchy{version: 2, controls: controls(b.controllers), branches: []branch{b}, fs: f.fs, proc: f.Proc}, nil
+}
+
+// enabled hands controllers on and returns those that the kernel agreed to:
+// it refuses cpu with EINVAL while real-time processes run (RT_GROUP_SCHED).
+func (f finder) enabled(dir string, controllers []string) ([]string, error) {
+	var some []string
+	for _, c := range controllers {
+		err := enable(f.fs, dir, []string{c})
+		if err == nil {
+			some = append(some, c)
+		} else if !errors.Is(err, unix.EINVAL) {
+			return nil, err
+		}
+	}
+	if len(some) == 0 {
+		return nil, fmt.Errorf("hand controllers on in %s: %w", dir, unix.EINVAL)
+	}
+	return some, nil
 }
 
 // reachable checks the kernel's rule of delegation: to be born in a group, a

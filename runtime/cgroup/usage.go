@@ -55,7 +55,7 @@ type counter struct {
 	controller, file, word string
 	// needed: every kernel that we run on has it.
 	needed bool
-	keep   func(*Usage, uint64)
+	keep   func(*Usage, int64)
 }
 
 func counters(version int, controllers []string) []counter {
@@ -73,31 +73,33 @@ func counters(version int, controllers []string) []counter {
 
 func splitCounters() []counter {
 	return []counter{
-		{"cpuacct", "cpuacct.usage", "", true, func(u *Usage, n uint64) { u.CPU = time.Duration(n) }},
-		{"memory", "memory.max_usage_in_bytes", "", true, func(u *Usage, n uint64) { u.MemoryPeak = int64(n) }},
-		{"memory", "memory.oom_control", "oom_kill", true, func(u *Usage, n uint64) { u.OOMKills = n }},
-		{"pids", "pids.peak", "", false, func(u *Usage, n uint64) { u.TasksPeak = int(n) }},
-		{"pids", "pids.events", "max", false, func(u *Usage, n uint64) { u.TaskRefusals = n }},
-		{"cpu", "cpu.stat", "nr_throttled", true, func(u *Usage, n uint64) { u.ThrottledPeriods = n }},
-		{"cpu", "cpu.stat", "throttled_time", true, func(u *Usage, n uint64) { u.Throttled = time.Duration(n) }},
+		{"cpuacct", "cpuacct.usage", "", true, func(u *Usage, n int64) { u.CPU = time.Duration(n) }},
+		{"memory", "memory.max_usage_in_bytes", "", true, func(u *Usage, n int64) { u.MemoryPeak = n }},
+		{"memory", "memory.oom_control", "oom_kill", true, func(u *Usage, n int64) { u.OOMKills = whole(n) }},
+		{"pids", "pids.peak", "", false, func(u *Usage, n int64) { u.TasksPeak = int(n) }},
+		{"pids", "pids.events", "max", false, func(u *Usage, n int64) { u.TaskRefusals = whole(n) }},
+		{"cpu", "cpu.stat", "nr_throttled", true, func(u *Usage, n int64) { u.ThrottledPeriods = whole(n) }},
+		{"cpu", "cpu.stat", "throttled_time", true, func(u *Usage, n int64) { u.Throttled = time.Duration(n) }},
 	}
 }
 
 func unifiedCounters() []counter {
 	return []counter{
-		{"", "cpu.stat", "usage_usec", true, func(u *Usage, n uint64) { u.CPU = micros(n) }},
-		{"memory", "memory.peak", "", false, func(u *Usage, n uint64) { u.MemoryPeak = int64(n) }},
-		{"memory", "memory.events", "oom_kill", true, func(u *Usage, n uint64) { u.OOMKills = n }},
-		{"pids", "pids.peak", "", false, func(u *Usage, n uint64) { u.TasksPeak = int(n) }},
-		{"pids", "pids.events", "max", false, func(u *Usage, n uint64) { u.TaskRefusals = n }},
-		{"cpu", "cpu.stat", "nr_throttled", true, func(u *Usage, n uint64) { u.ThrottledPeriods = n }},
-		{"cpu", "cpu.stat", "throttled_usec", true, func(u *Usage, n uint64) { u.Throttled = micros(n) }},
+		{"", "cpu.stat", "usage_usec", true, func(u *Usage, n int64) { u.CPU = micros(n) }},
+		{"memory", "memory.peak", "", false, func(u *Usage, n int64) { u.MemoryPeak = n }},
+		{"memory", "memory.events", "oom_kill", true, func(u *Usage, n int64) { u.OOMKills = whole(n) }},
+		{"pids", "pids.peak", "", false, func(u *Usage, n int64) { u.TasksPeak = int(n) }},
+		{"pids", "pids.events", "max", false, func(u *Usage, n int64) { u.TaskRefusals = whole(n) }},
+		{"cpu", "cpu.stat", "nr_throttled", true, func(u *Usage, n int64) { u.ThrottledPeriods = whole(n) }},
+		{"cpu", "cpu.stat", "throttled_usec", true, func(u *Usage, n int64) { u.Throttled = micros(n) }},
 	}
 }
 
-func micros(n uint64) time.Duration { return time.Duration(n) * time.Microsecond }
+func whole(n int64) uint64 { return uint64(n) } //nolint:gosec // count refuses what is negative
 
-func (c counter) count(fs tree, dir string) (uint64, error) {
+func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
+
+func (c counter) count(fs tree, dir string) (int64, error) {
 	file := path.Join(dir, c.file)
 	text, err := fs.read(file)
 	if !c.needed && gone(err) {
@@ -113,7 +115,10 @@ func (c counter) count(fs tree, dir string) (uint64, error) {
 			return 0, nil
 		}
 	}
-	n, err := strconv.ParseUint(value, 10, 64)
+	n, err := strconv.ParseInt(value, 10, 64)
+	if err == nil && n < 0 {
+		err = strconv.ErrRange
+	}
 	if err != nil {
 		return 0, fmt.Errorf("read %s in %s: %w", c.word, file, err)
 	}
