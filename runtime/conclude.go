@@ -51,7 +51,7 @@ func (x *execution) usage(r *Result) error {
 		return err
 	}
 	r.Usage.CPU, r.Usage.MemoryPeak = u.CPU, u.MemoryPeak
-	r.Usage.TasksPeak, r.Usage.OOMKills = u.TasksPeak, u.OOMKills
+	r.Usage.TasksPeak, r.Usage.OOMKills = u.TasksPeak, int64(u.OOMKills)
 	return nil
 }
 

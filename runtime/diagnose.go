@@ -127,7 +127,7 @@ func checkCgroup(cfg cgroup.Config) (Check, hostMeans) {
 		return Check{name, CheckFail, err.Error(), "correct host.cgroup_parent in config.toml"}, probe.means
 	}
 	if probe.hierarchy == nil || len(probe.means.cgroups) < 3 {
-		return Check{name, CheckWarn, probe.means.why, "run gaol in a delegated scope: systemd-run --user --scope -p Delegate=yes gaol …; without one, rlimits and a watchdog hold the limits"}, probe.means
+		return Check{name, CheckWarn, probe.means.why + "; rlimits and a watchdog hold the limits instead", probe.means.fix}, probe.means
 	}
 	return Check{Name: name, Status: CheckOK, Detail: fmt.Sprintf("version %d, controls %s", probe.hierarchy.Version(), strings.Join(probe.means.cgroups, ", "))}, probe.means
 }

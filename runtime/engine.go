@@ -110,10 +110,7 @@ func (e *Engine) findMeans() error {
 	var none *cgroup.Unavailable
 	switch {
 	case errors.As(err, &none):
-		e.means.why = fmt.Sprintf("no cgroup: %s", none.Reason)
-		if none.Fix != "" {
-			e.means.why += "; " + none.Fix
-		}
+		e.means.why, e.means.fix = none.Reason, none.Fix
 		return nil
 	case err != nil:
 		return err
@@ -122,6 +119,7 @@ func (e *Engine) findMeans() error {
 	e.means.cgroups = h.Controls()
 	if len(e.means.cgroups) < 3 {
 		e.means.why = "the cgroup controls only " + strings.Join(e.means.cgroups, ", ")
+		e.means.fix = "enable the controllers cpu, memory and pids for the parent group (cgroup.subtree_control)"
 	}
 	return nil
 }

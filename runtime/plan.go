@@ -12,6 +12,7 @@ import (
 type hostMeans struct {
 	cgroups []string // controls that a cgroup of ours really enforces
 	why     string   // why some of them are missing
+	fix     string   // what the operator can do about it
 	cpus    int      // processors that this process may use
 }
 
@@ -44,6 +45,7 @@ func newPlan(p policy.Policy, host hostMeans) (plan, error) {
 		"shm":             ByTmpfs,
 		"timeout":         ByWatchdog,
 		"output":          ByWatchdog,
+		"output_total":    ByWatchdog,
 		"workspace":       ByWatchdog,
 		"workspace_files": ByWatchdog,
 		"memory":          ByCgroup,

@@ -70,7 +70,7 @@ type Usage struct {
 	CPU        time.Duration // of the whole sandbox, gVisor's own work included
 	MemoryPeak int64         // bytes of the whole sandbox, gVisor's own included; 0 unknown
 	TasksPeak  int           // host tasks of the whole sandbox; 0 unknown
-	OOMKills   uint64        // by the kernel, in the sandbox's cgroup
+	OOMKills   int64         // by the kernel, in the sandbox's cgroup
 }
 
 // Stage is one step on the way to a result.

@@ -278,10 +278,10 @@ func (x *execution) start(ctx context.Context) error {
 	}
 	go x.feed()
 	x.capture()
+	x.began = time.Now()
 	if err := x.control.start(ctx, x.lease.id); err != nil {
 		return err
 	}
-	x.began = time.Now()
 	x.mu.Lock()
 	x.stages.mark("start")
 	x.mu.Unlock()

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"gaol/policy"
+)
+
+func newBenchCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure start latency",
+		Args:  unknownVerb,
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(newBenchStartCommand(a))
+	return c
+}
+
+func newBenchStartCommand(a *app) *cobra.Command {
+	var runs int
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "start",
+		Short: "Compare a cold gaol run with bare runsc run of the same bundle",
+		Long: `Run print(1) cold by gaol, as a whole process from start to end, and by bare
+runsc run over a bundle with the same rootfs and arguments, one after the other
+in turn, and print the medians and their ratio. The bare run has what runsc
+gives by itself: no cgroup, no seccomp profile for the program, no workspace.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return a.benchStart(c.Context(), runs, asJSON) },
+	}
+	c.Flags().IntVarP(&runs, "runs", "n", 20, "measured runs of each")
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return c
+}
+
+// benchSide is one of the two things compared.
+type benchSide struct {
+	Name  string    `json:"name"`
+	MS    []float64 `json:"ms"`
+	P50   float64   `json:"p50_ms"`
+	start func() *exec.Cmd
+}
+
+func (a *app) benchStart(ctx context.Context, runs int, asJSON bool) error {
+	if runs < 1 {
+		return fmt.Errorf("--runs %d: at least 1 is needed", runs)
+	}
+	sides, undo, err := a.benchSides(ctx)
+	if err != nil {
+		return err
+	}
+	defer undo()
+	const warmUp = 2
+	for i := range warmUp + runs {
+		for _, side := range sides {
+			took, err := timeCommand(side.start())
+			if err != nil {
+				return fmt.Errorf("%s: %w", side.Name, err)
+			}
+			if i >= warmUp {
+				side.MS = append(side.MS, milliseconds(took))
+			}
+		}
+	}
+	for _, side := range sides {
+		side.P50 = median(side.MS)
+	}
+	ratio := sides[0].P50 / sides[1].P50
+	if asJSON {
+		return encodeJSON(a.stdout, map[string]any{"runs": runs, "sides": sides, "ratio": ratio})
+	}
+	for _, side := range sides {
+		fmt.Fprintf(a.stdout, "%-20s n=%d  p50 %7.1f ms  min %7.1f  max %7.1f\n", side.Name, len(side.MS), side.P50, slices.Min(side.MS), slices.Max(side.MS))
+	}
+	fmt.Fprintf(a.stdout, "ratio of medians     %.2f\n", ratio)
+	return nil
+}
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
+
+// timeCommand runs a command that prints 1 and returns how long it took.
+func timeCommand(cmd *exec.Cmd) (time.Duration, error) {
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	began := time.Now()
+	err := cmd.Run()
+	took := time.Since(began)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %s", err, bytes.TrimSpace(stderr.Bytes()))
+	}
+	if stdout.String() != "1\n" {
+		return 0, fmt.Errorf("printed %q", stdout.String())
+	}
+	return took, nil
+}
+
+// benchSides are `gaol run` and `runsc run`.
+func (a *app) benchSides(ctx context.Context) (_ []*benchSide, undo func(), err error) {
+	cfg, err := a.loadConfig()
+	if err != nil {
+		return nil, nil, err
+	}
+	rootfs, err := (&runFlags{}).resolve(ctx, cfg, policy.Builtin().Policy)
+	if err != nil {
+		return nil, nil, err
+	}
+	dir, err := os.MkdirTemp("", "gaol-bench-")
+	if err != nil {
+		_ = rootfs.Close()
+		return nil, nil, fmt.Errorf("make the bench directory: %w", err)
+	}
+	undo = func() {
+		_ = rootfs.Close()
+		_ = os.RemoveAll(dir)
+	}
+	defer func() {
+		if err != nil {
+			undo()
+		}
+	}()
+	script := filepath.Join(dir, "one.py")
+	if err := os.WriteFile(script, []byte("print(1)\n"), 0o600); err != nil {
+		return nil, nil, fmt.Errorf("write the script: %w", err)
+	}
+	if err := writeBareBundle(filepath.Join(dir, "bundle"), rootfs.Path); err != nil {
+		return nil, nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, nil, fmt.Errorf("find gaol's own path: %w", err)
+	}
+	run := []string{"run", "--quiet", script}
+	if a.configFile != "" {
+		run = append([]string{"--config", a.configFile}, run...)
+	}
+	n := 0
+	return []*benchSide{
+		{Name: "gaol run, cold", start: func() *exec.Cmd { return exec.CommandContext(ctx, self, run...) }},
+		{Name: "bare runsc run", start: func() *exec.Cmd {
+			n++
+			return exec.CommandContext(ctx, cfg.Runsc, "--root="+filepath.Join(dir, "state"), "--network=none",
+				"--ignore-cgroups", "--overlay2=none", "run", "--bundle="+filepath.Join(dir, "bundle"), fmt.Sprintf("bare-%d-%d", os.Getpid(), n))
+		}},
+	}, undo, nil
+}
+
+// writeBareBundle writes the smallest bundle that runs print(1) in the rootfs.
+func writeBareBundle(dir, rootfs string) error {
+	if err := os.MkdirAll(filepath.Join(dir, "rootfs"), 0o755); err != nil {
+		return fmt.Errorf("make the bare bundle: %w", err)
+	}
+	linux := map[string]any{"namespaces": []map[string]string{{"type": "pid"}, {"type": "mount"}, {"type": "ipc"}, {"type": "uts"}, {"type": "network"}}}
+	if uid := os.Geteuid(); uid != 0 {
+		linux["uidMappings"] = []map[string]int{{"containerID": 1000, "hostID": uid, "size": 1}}
+		linux["gidMappings"] = []map[string]int{{"containerID": 1000, "hostID": os.Getegid(), "size": 1}}
+		linux["namespaces"] = append(linux["namespaces"].([]map[string]string), map[string]string{"type": "user"})
+	}
+	spec := map[string]any{
+		"ociVersion": "1.2.1",
+		"root":       map[string]any{"path": "rootfs", "readonly": true},
+		"process": map[string]any{
+			"args": []string{"python3", "-I", "-u", "-c", "print(1)"}, "cwd": "/",
+			"env":  []string{"PATH=/usr/bin:/bin"},
+			"user": map[string]int{"uid": 1000, "gid": 1000},
+		},
+		"annotations": map[string]string{"dev.gvisor.spec.rootfs.source": rootfs, "dev.gvisor.spec.rootfs.type": "erofs"},
+		"linux":       linux,
+	}
+	data, err := json.Marshal(spec)
+	if err != nil {
+		return fmt.Errorf("encode the bare bundle: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), data, 0o644); err != nil {
+		return fmt.Errorf("write the bare bundle: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"syscall"
+
+	"gaol/images"
+	"gaol/policy"
+	"gaol/runtime"
+	"gaol/runtime/workspace"
+)
+
+// The exit codes of `gaol run` besides the program's own.
+const (
+	exitLimit         = 123 // stopped at its output or disk limit
+	exitTimeout       = 124
+	exitCannot        = 125 // gaol could not do its part
+	exitNotExecutable = 126 // denied, or not executable
+	exitNotFound      = 127
+	exitOOM           = 137
+	exitSignal        = 128 // plus the signal's number
+)
+
+// exitCode ends gaol with a code and without a word: all was said already.
+type exitCode int
+
+func (e exitCode) Error() string { return fmt.Sprintf("exit %d", int(e)) }
+
+// exitOf is the exit code of `gaol run` for a result.
+func exitOf(r *runtime.Result, interrupted syscall.Signal) exitCode {
+	switch r.Outcome {
+	case runtime.Exited:
+		return exitCode(r.ExitCode)
+	case runtime.Signaled:
+		return exitCode(exitSignal + int(r.Signal))
+	case runtime.Timeout:
+		return exitTimeout
+	case runtime.OOM:
+		return exitOOM
+	case runtime.OutputLimit, runtime.DiskLimit:
+		return exitLimit
+	case runtime.Denied:
+		return exitNotExecutable
+	case runtime.Canceled:
+		return exitCode(exitSignal + int(interrupted))
+	case runtime.StartFailed:
+		if r.Start == runtime.NotFound {
+			return exitNotFound
+		}
+		return exitNotExecutable
+	}
+	return exitCannot
+}
+
+// hinted is an error with what the user can do about it.
+type hinted struct {
+	error
+	hint string
+}
+
+func (h *hinted) Unwrap() error { return h.error }
+
+func printError(w io.Writer, err error) {
+	fmt.Fprintf(w, "gaol: error: %s\n", safeText(err.Error()))
+	if hint := hintFor(err); hint != "" {
+		fmt.Fprintf(w, "gaol: hint: %s\n", safeText(hint))
+	}
+}
+
+// hintFor says what the user can do about an error, "" when nothing is known.
+func hintFor(err error) string {
+	var (
+		h       *hinted
+		missing *images.NotFoundError
+		cannot  *runtime.CannotEnforceError
+	)
+	switch {
+	case errors.As(err, &h):
+		return h.hint
+	case errors.As(err, &missing):
+		return "" // its text has the command
+	case errors.As(err, &cannot):
+		return "`gaol doctor` says what this host lacks; enforcement.allow_unenforced in config.toml lets the run go on without"
+	case errors.Is(err, runtime.ErrRunsc):
+		return "`make build` makes runsc beside gaol; runsc in config.toml names another one"
+	case errors.Is(err, policy.ErrUnsafeFile):
+		return "the file must be yours or root's and writable by nobody else"
+	case errors.Is(err, workspace.ErrNotAllowed):
+		return "files.roots in config.toml lists where workspaces and mounts may lie"
+	case errors.Is(err, syscall.ENOSPC):
+		return "the disk is full; `gaol images prune` and `gaol gc` free what gaol itself no longer needs"
+	}
+	return ""
+}

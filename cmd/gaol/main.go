@@ -1,0 +1,91 @@
+// Command gaol runs code that nobody trusts in a gVisor sandbox: no daemon, no
+// root, no network, limits that are really in force.
+//
+//	gaol run report.py --workspace ./data
+//
+// Each verb has a file of its own here; they own flags, configuration, printing
+// and exit codes, and nothing below prints. What gaol does not protect is
+// written in SECURITY.md.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+// version is set by the build.
+var version = "devel"
+
+func main() {
+	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// run is main without the process: it returns the exit code.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	a := &app{stdin: stdin, stdout: stdout, stderr: stderr}
+	root := newRootCommand(a)
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	var exit exitCode
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit):
+		return int(exit)
+	}
+	printError(stderr, err)
+	return exitCannot
+}
+
+// app is what every verb shares.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	configFile     string
+}
+
+func newRootCommand(a *app) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "gaol",
+		Short: "Run code that nobody trusts, in a gVisor sandbox",
+		Long: `gaol runs code that nobody trusts, mostly Python that a language model wrote,
+in a gVisor sandbox: no daemon, no root, no network, limits really in force.`,
+		Example: `  gaol images build python                     # once: the image with numpy, pandas, matplotlib
+  gaol run report.py --workspace ./data        # a script over a directory
+  echo 'print(6*7)' | gaol run -               # code from standard input
+  gaol run -- python3 -c 'import sys; print(sys.version)'
+  gaol run --json report.py | jq .outcome
+  gaol doctor                                  # what this host can enforce`,
+		Version:       version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          unknownVerb,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.SetVersionTemplate("gaol {{.Version}}\n")
+	root.PersistentFlags().StringVar(&a.configFile, "config", "", "read this `file` instead of the user's or the system's config.toml")
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return &hinted{err, fmt.Sprintf("`%s --help` lists the flags", c.CommandPath())}
+	})
+	root.AddCommand(newRunCommand(a), newImagesCommand(a), newPolicyCommand(a), newDoctorCommand(a), newGCCommand(a), newBenchCommand(a))
+	return root
+}
+
+func unknownVerb(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := "`gaol --help` lists the verbs"
+	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = fmt.Sprintf("did you mean `gaol %s`?", near[0])
+	}
+	return &hinted{fmt.Errorf("unknown verb %q", args[0]), hint}
+}
