@@ -20,6 +20,7 @@ import (
 // have members where controllers are handed on.
 type fake struct {
 	kernel
+	t     *testing.T
 	mu    sync.Mutex
 	dir   string // what stands for /sys/fs/cgroup
 	proc  string
@@ -39,6 +40,7 @@ func newFake(t *testing.T) *fake {
 	t.Helper()
 	top := t.TempDir()
 	f := &fake{
+		t:   t,
 		dir: filepath.Join(top, "cgroup"), proc: filepath.Join(top, "proc"),
 		denied: map[string]error{}, held: map[string]string{}, lacks: map[string]bool{},
 	}
@@ -51,8 +53,8 @@ func newFake(t *testing.T) *fake {
 }
 
 // mount adds a hierarchy with the controllers, in which we are in group own.
-func (f *fake) mount(t *testing.T, version int, name, controllers, own string) {
-	t.Helper()
+func (f *fake) mount(version int, name, controllers, own string) {
+	f.t.Helper()
 	point := filepath.Join(f.dir, name)
 	kind, options, listed := "cgroup", "rw,"+controllers, controllers
 	if version == 2 {
@@ -60,11 +62,11 @@ func (f *fake) mount(t *testing.T, version int, name, controllers, own string) {
 	}
 	n := len(f.lines) + 30
 	f.lines = append(f.lines, fmt.Sprintf("%d 25 0:%d / %s rw,nosuid shared:9 - %s %s %s", n, n, point, kind, kind, options))
-	f.put(t, filepath.Join(f.proc, "self/mountinfo"), strings.Join(f.lines, "\n")+"\n")
+	f.put(filepath.Join(f.proc, "self/mountinfo"), strings.Join(f.lines, "\n")+"\n")
 	old, _ := os.ReadFile(filepath.Join(f.proc, "self/cgroup"))
-	f.put(t, filepath.Join(f.proc, "self/cgroup"), string(old)+fmt.Sprintf("%d:%s:%s\n", n, listed, own))
+	f.put(filepath.Join(f.proc, "self/cgroup"), string(old)+fmt.Sprintf("%d:%s:%s\n", n, listed, own))
 	if err := os.MkdirAll(point, 0o755); err != nil {
-		t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	f.populate(point, strings.Split(controllers, ","), version)
 	dir := point
@@ -73,22 +75,22 @@ func (f *fake) mount(t *testing.T, version int, name, controllers, own string) {
 			continue
 		}
 		if version == 2 {
-			f.put(t, filepath.Join(dir, "cgroup.subtree_control"), strings.ReplaceAll(controllers, ",", " "))
+			f.put(filepath.Join(dir, "cgroup.subtree_control"), strings.ReplaceAll(controllers, ",", " "))
 		}
 		dir = filepath.Join(dir, part)
 		if err := f.mkdir(dir); err != nil {
-			t.Fatal(err)
+			f.t.Fatal(err)
 		}
 	}
 	if version == 2 {
-		f.put(t, filepath.Join(dir, "cgroup.procs"), fmt.Sprintf("%d\n", selfPid))
+		f.put(filepath.Join(dir, "cgroup.procs"), fmt.Sprintf("%d\n", selfPid))
 	}
 }
 
-func (f *fake) put(t *testing.T, file, text string) {
-	t.Helper()
+func (f *fake) put(file, text string) {
+	f.t.Helper()
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
+		f.t.Fatal(err)
 	}
 }
 

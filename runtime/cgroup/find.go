@@ -59,10 +59,10 @@ func (f finder) find() (*Hierarchy, error) {
 		return two, nil
 	}
 	one, err1 := f.split(mounts, in)
-	if err1 != nil && err2 != nil {
+	switch {
+	case one == nil && two == nil:
 		return nil, reason(err1, err2)
-	}
-	if err2 != nil || err1 == nil && len(one.controls) > len(two.controls) {
+	case two == nil || one != nil && len(one.controls) > len(two.controls):
 		return one, nil
 	}
 	return two, nil

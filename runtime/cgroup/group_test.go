@@ -26,9 +26,9 @@ func found(t *testing.T, version int, prepare func(*fake)) (*Hierarchy, *fake) {
 	}
 	find := f.finder()
 	if version == 1 {
-		splitHost(t, f, &find)
+		splitHost(f, &find)
 	} else {
-		unifiedHost("/d.scope")(t, f, &find)
+		unifiedHost("/d.scope")(f, &find)
 	}
 	h, err := find.find()
 	if err != nil {
@@ -37,11 +37,7 @@ func found(t *testing.T, version int, prepare func(*fake)) (*Hierarchy, *fake) {
 	return h, f
 }
 
-func bothVersions(t *testing.T, test func(t *testing.T, version int)) {
-	for version, name := range map[int]string{1: "v1", 2: "v2"} {
-		t.Run(name, func(t *testing.T) { test(t, version) })
-	}
-}
+var versions = map[int]string{1: "v1", 2: "v2"}
 
 var small = Limits{Memory: 100<<20 + 17, CPUs: 1.5, Tasks: 300}
 
@@ -51,40 +47,42 @@ func TestNewSetsEveryLimit(t *testing.T) {
 			"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "150000", "pids.max": "300"},
 		2: {"memory.max": "104857600", "memory.swap.max": "0", "memory.oom.group": "1", "cpu.max": "150000 100000", "pids.max": "300"},
 	}
-	bothVersions(t, func(t *testing.T, version int) {
-		h, f := found(t, version, nil)
-		g, err := h.New("gaol-a", small)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(h.Paths("gaol-a"), g.Paths()); diff != "" {
-			t.Errorf("paths (-announced +made):\n%s", diff)
-		}
-		got := map[string]string{}
-		for name := range want[version] {
-			for _, dir := range g.Paths() {
-				if text, err := f.read(path.Join(dir, name)); err == nil {
-					got[name] = strings.TrimSpace(text)
+	for version, name := range versions {
+		t.Run(name, func(t *testing.T) {
+			h, f := found(t, version, nil)
+			g, err := h.New("gaol-a", small)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(h.Paths("gaol-a"), g.Paths()); diff != "" {
+				t.Errorf("paths (-announced +made):\n%s", diff)
+			}
+			got := map[string]string{}
+			for name := range want[version] {
+				for _, dir := range g.Paths() {
+					if text, err := f.read(path.Join(dir, name)); err == nil {
+						got[name] = strings.TrimSpace(text)
+					}
 				}
 			}
-		}
-		if diff := cmp.Diff(want[version], got); diff != "" {
-			t.Errorf("limits (-want +got):\n%s", diff)
-		}
-		if err := g.Remove(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if err := errors.Join(g.Remove(t.Context()), h.Sweep()); err != nil {
-			t.Errorf("again: %v", err)
-		}
-		left := f.left(t)
-		if version == 2 {
-			left = left[:0:0] // gaol-self holds us
-		}
-		if len(left) > 0 {
-			t.Errorf("left: %v", left)
-		}
-	})
+			if diff := cmp.Diff(want[version], got); diff != "" {
+				t.Errorf("limits (-want +got):\n%s", diff)
+			}
+			if err := g.Remove(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if err := errors.Join(g.Remove(t.Context()), h.Sweep()); err != nil {
+				t.Errorf("again: %v", err)
+			}
+			left := f.left(t)
+			if version == 2 {
+				left = left[:0:0] // gaol-self holds us
+			}
+			if len(left) > 0 {
+				t.Errorf("left: %v", left)
+			}
+		})
+	}
 }
 
 func TestOptionalFilesMayLack(t *testing.T) {
@@ -100,7 +98,7 @@ func TestOomKillerIsTurnedOn(t *testing.T) {
 	h, f := found(t, 1, nil)
 	s := setting{file: "memory.oom_control", key: "oom_kill_disable", value: "0"}
 	dir := path.Dir(path.Dir(h.Paths("gaol-a")[0]))
-	f.put(t, path.Join(dir, s.file), "oom_kill_disable 1\nunder_oom 0\n")
+	f.put(path.Join(dir, s.file), "oom_kill_disable 1\nunder_oom 0\n")
 	if err := s.apply(f, dir); err != nil {
 		t.Fatal(err)
 	}
@@ -146,80 +144,88 @@ func TestNewFailsWhole(t *testing.T) {
 }
 
 func TestNewRefuses(t *testing.T) {
-	bothVersions(t, func(t *testing.T, version int) {
-		h, f := found(t, version, nil)
-		before := f.left(t)
-		for _, name := range []string{"", "a", "gaol-", "gaol-self", "gaol-a/b", "gaol-../b", "../gaol-a", "gaol-a\n", "gaol-" + strings.Repeat("x", 100)} {
-			if _, err := h.New(name, small); !errors.Is(err, ErrName) {
-				t.Errorf("New(%q): %v", name, err)
+	for version, name := range versions {
+		t.Run(name, func(t *testing.T) {
+			h, f := found(t, version, nil)
+			before := f.left(t)
+			for _, name := range []string{"", "a", "gaol-", "gaol-self", "gaol-a/b", "gaol-../b", "../gaol-a", "gaol-a\n", "gaol-" + strings.Repeat("x", 100)} {
+				if _, err := h.New(name, small); !errors.Is(err, ErrName) {
+					t.Errorf("New(%q): %v", name, err)
+				}
 			}
-		}
-		for _, l := range []Limits{{}, {CPUs: 1, Tasks: 1}, {Memory: 4095, CPUs: 1, Tasks: 1}, {Memory: 1 << 20, Tasks: 1}, {Memory: 1 << 20, CPUs: 1},
-			{Memory: -1, CPUs: 1, Tasks: 1}, {Memory: 1 << 20, CPUs: 0.001, Tasks: 1}, {Memory: 1 << 20, CPUs: 1, Tasks: -1}, {Memory: 1 << 20, CPUs: 1, Tasks: 1 << 30}} {
-			if _, err := h.New("gaol-a", l); !errors.Is(err, ErrLimit) {
-				t.Errorf("New(%+v): %v", l, err)
+			for _, l := range []Limits{{}, {CPUs: 1, Tasks: 1}, {Memory: 4095, CPUs: 1, Tasks: 1}, {Memory: 1 << 20, Tasks: 1}, {Memory: 1 << 20, CPUs: 1},
+				{Memory: -1, CPUs: 1, Tasks: 1}, {Memory: 1 << 20, CPUs: 0.001, Tasks: 1}, {Memory: 1 << 20, CPUs: 1, Tasks: -1}, {Memory: 1 << 20, CPUs: 1, Tasks: 1 << 30}} {
+				if _, err := h.New("gaol-a", l); !errors.Is(err, ErrLimit) {
+					t.Errorf("New(%+v): %v", l, err)
+				}
 			}
-		}
-		if diff := cmp.Diff(before, f.left(t)); diff != "" {
-			t.Errorf("groups (-before +after):\n%s", diff)
-		}
-	})
+			if diff := cmp.Diff(before, f.left(t)); diff != "" {
+				t.Errorf("groups (-before +after):\n%s", diff)
+			}
+		})
+	}
 }
 
 // A name in use belongs to somebody: their group must survive our attempt.
 func TestNameInUse(t *testing.T) {
-	bothVersions(t, func(t *testing.T, version int) {
-		h, f := found(t, version, nil)
-		if _, err := h.New("gaol-a", small); err != nil {
-			t.Fatal(err)
-		}
-		before := f.left(t)
-		if _, err := h.New("gaol-a", small); !errors.Is(err, fs.ErrExist) {
-			t.Errorf("New: %v", err)
-		}
-		if diff := cmp.Diff(before, f.left(t)); diff != "" {
-			t.Errorf("groups (-before +after):\n%s", diff)
-		}
-	})
+	for version, name := range versions {
+		t.Run(name, func(t *testing.T) {
+			h, f := found(t, version, nil)
+			if _, err := h.New("gaol-a", small); err != nil {
+				t.Fatal(err)
+			}
+			before := f.left(t)
+			if _, err := h.New("gaol-a", small); !errors.Is(err, fs.ErrExist) {
+				t.Errorf("New: %v", err)
+			}
+			if diff := cmp.Diff(before, f.left(t)); diff != "" {
+				t.Errorf("groups (-before +after):\n%s", diff)
+			}
+		})
+	}
 }
 
 // Another process removes the shared parent between our two steps.
 func TestSharedParentVanishes(t *testing.T) {
-	bothVersions(t, func(t *testing.T, version int) {
-		h, f := found(t, version, nil)
-		times := 3
-		f.onLeaf = func() {
-			if times--; times >= 0 {
-				must(os.RemoveAll(h.branches[0].parent()))
+	for version, name := range versions {
+		t.Run(name, func(t *testing.T) {
+			h, f := found(t, version, nil)
+			times := 3
+			f.onLeaf = func() {
+				if times--; times >= 0 {
+					must(os.RemoveAll(h.branches[0].parent()))
+				}
 			}
-		}
-		if _, err := h.New("gaol-a", small); err != nil || times >= 0 {
-			t.Errorf("New: %v with %d removals to come", err, times)
-		}
-	})
+			if _, err := h.New("gaol-a", small); err != nil || times >= 0 {
+				t.Errorf("New: %v with %d removals to come", err, times)
+			}
+		})
+	}
 }
 
 func TestRemoveWaits(t *testing.T) {
-	bothVersions(t, func(t *testing.T, version int) {
-		h, f := found(t, version, nil)
-		g, err := h.New("gaol-a", small)
-		if err != nil {
-			t.Fatal(err)
-		}
-		procs := filepath.Join(g.Paths()[0], "cgroup.procs")
-		f.put(t, procs, "99999999\n") // more than any kernel gives out
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-		defer cancel()
-		if err := g.Remove(ctx); !errors.Is(err, ErrBusy) || !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Remove of a group in use: %v", err)
-		}
-		done := make(chan error, 1)
-		go func() { done <- g.Remove(t.Context()) }()
-		f.put(t, procs, "")
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	for version, name := range versions {
+		t.Run(name, func(t *testing.T) {
+			h, f := found(t, version, nil)
+			g, err := h.New("gaol-a", small)
+			if err != nil {
+				t.Fatal(err)
+			}
+			procs := filepath.Join(g.Paths()[0], "cgroup.procs")
+			f.put(procs, "99999999\n") // more than any kernel gives out
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			defer cancel()
+			if err := g.Remove(ctx); !errors.Is(err, ErrBusy) || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Remove of a group in use: %v", err)
+			}
+			done := make(chan error, 1)
+			go func() { done <- g.Remove(t.Context()) }()
+			f.put(procs, "")
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }
 
 func TestKillReportsWhatLives(t *testing.T) {
@@ -228,7 +234,7 @@ func TestKillReportsWhatLives(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.put(t, filepath.Join(g.Paths()[0], "cgroup.procs"), "99999999\n")
+	f.put(filepath.Join(g.Paths()[0], "cgroup.procs"), "99999999\n")
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if err := g.Kill(ctx); !errors.Is(err, ErrBusy) {
@@ -238,30 +244,32 @@ func TestKillReportsWhatLives(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	want := Usage{CPU: 7 * time.Millisecond, MemoryPeak: 4096, OOMKills: 3, TasksPeak: 12, TaskRefusals: 4, ThrottledPeriods: 2, Throttled: 30 * time.Microsecond}
-	bothVersions(t, func(t *testing.T, version int) {
-		h, f := found(t, version, nil)
-		g, err := h.New("gaol-a", small)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := g.Usage()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("usage (-want +got):\n%s", diff)
-		}
-		for _, dir := range g.Paths() { // a counter that makes no sense is an error, never a zero
-			for _, name := range []string{"memory.oom_control", "memory.events"} {
-				if _, err := f.read(path.Join(dir, name)); err == nil {
-					f.put(t, path.Join(dir, name), "oom_kill many\n")
+	for version, name := range versions {
+		t.Run(name, func(t *testing.T) {
+			h, f := found(t, version, nil)
+			g, err := h.New("gaol-a", small)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := g.Usage()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("usage (-want +got):\n%s", diff)
+			}
+			for _, dir := range g.Paths() { // a counter that makes no sense is an error, never a zero
+				for _, name := range []string{"memory.oom_control", "memory.events"} {
+					if _, err := f.read(path.Join(dir, name)); err == nil {
+						f.put(path.Join(dir, name), "oom_kill many\n")
+					}
 				}
 			}
-		}
-		if _, err := g.Usage(); err == nil {
-			t.Error("no error for a counter that is no number")
-		}
-	})
+			if _, err := g.Usage(); err == nil {
+				t.Error("no error for a counter that is no number")
+			}
+		})
+	}
 }
 
 func TestPlace(t *testing.T) {

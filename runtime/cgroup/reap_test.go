@@ -10,42 +10,44 @@ import (
 )
 
 func TestReap(t *testing.T) {
-	bothVersions(t, func(t *testing.T, version int) {
-		h, f := found(t, version, nil)
-		before := f.left(t)
-		dead, err := h.New("gaol-dead", small)
-		if err != nil {
-			t.Fatal(err)
-		}
-		nested := filepath.Join(dead.Paths()[0], "inner", "most")
-		if err := errors.Join(f.mkdir(filepath.Dir(nested)), f.mkdir(nested)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := h.New("gaol-alive", small); err != nil {
-			t.Fatal(err)
-		}
-		for range 2 { // the second time there is nothing left to do
-			if err := reap(t.Context(), f, f.proc, dead.Paths()); err != nil {
+	for version, name := range versions {
+		t.Run(name, func(t *testing.T) {
+			h, f := found(t, version, nil)
+			before := f.left(t)
+			dead, err := h.New("gaol-dead", small)
+			if err != nil {
 				t.Fatal(err)
 			}
-		}
-		for _, dir := range dead.Paths() {
-			if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
-				t.Errorf("%s is left: %v", dir, err)
+			nested := filepath.Join(dead.Paths()[0], "inner", "most")
+			if err := errors.Join(f.mkdir(filepath.Dir(nested)), f.mkdir(nested)); err != nil {
+				t.Fatal(err)
 			}
-		}
-		for _, dir := range h.Paths("gaol-alive") {
-			if _, err := os.Stat(dir); err != nil {
-				t.Errorf("the other group: %v", err)
+			if _, err := h.New("gaol-alive", small); err != nil {
+				t.Fatal(err)
 			}
-		}
-		if err := reap(t.Context(), f, f.proc, h.Paths("gaol-alive")); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(before, f.left(t)); diff != "" {
-			t.Errorf("groups (-before +after):\n%s", diff)
-		}
-	})
+			for range 2 { // the second time there is nothing left to do
+				if err := reap(t.Context(), f, f.proc, dead.Paths()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, dir := range dead.Paths() {
+				if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+					t.Errorf("%s is left: %v", dir, err)
+				}
+			}
+			for _, dir := range h.Paths("gaol-alive") {
+				if _, err := os.Stat(dir); err != nil {
+					t.Errorf("the other group: %v", err)
+				}
+			}
+			if err := reap(t.Context(), f, f.proc, h.Paths("gaol-alive")); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(before, f.left(t)); diff != "" {
+				t.Errorf("groups (-before +after):\n%s", diff)
+			}
+		})
+	}
 }
 
 // A state record may be damaged or forged: what it names is taken away only

@@ -3,6 +3,7 @@ package cgroup
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -65,6 +66,5 @@ func (s systemd) dial(ctx context.Context) (*godbus.Conn, error) {
 
 // closed gives up conn and passes on why.
 func closed(conn *godbus.Conn, err error) error {
-	conn.Close()
-	return err
+	return errors.Join(err, conn.Close())
 }

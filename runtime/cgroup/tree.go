@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -104,14 +105,14 @@ func (kernel) await(file string, wish func(string) bool, most time.Duration) err
 // poll waits for one event of one descriptor, at most so long.
 func poll(fd int, events int16, most time.Duration) {
 	wait := unix.NsecToTimespec(int64(most))
+	watched := []unix.PollFd{{Fd: int32(fd), Events: events}} //nolint:gosec // descriptors are few
 	// Interrupted or not: every caller looks again and knows its own deadline.
-	_, _ = unix.Ppoll( //nolint:gosec // no process has that many descriptors
-		[]unix.PollFd{{Fd: int32(fd), Events: events}}, &wait, nil)
+	_, _ = unix.Ppoll(watched, &wait, nil)
 }
 
 func retried(call func() (int, error)) (int, error) {
 	for {
-		if n, err := call(); err != unix.EINTR {
+		if n, err := call(); !errors.Is(err, unix.EINTR) {
 			return n, err
 		}
 	}
