@@ -15,6 +15,10 @@ const resolveFlags = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESO
 // 4096 with its final NUL.
 const maxLookup = 4000
 
+// asDir after the name of a directory makes a link there one in the middle of
+// the path: ELOOP tells the truth, while O_DIRECTORY alone says ENOTDIR.
+const asDir = "/."
+
 // identity tells two files of one moment apart.
 type identity struct{ dev, ino uint64 }
 
@@ -83,7 +87,7 @@ func components(rel string) ([]string, error) {
 }
 
 // openBeneath opens the file that parts lead to from dir, in as many steps as
-// the kernel's limit on one path asks for. No parts means dir itself.
+// the kernel's limit on one path asks for.
 func openBeneath(dir int, parts []string, flags int, mode uint32) (int, error) {
 	at := dir
 	for {
@@ -93,7 +97,7 @@ func openBeneath(dir int, parts []string, flags int, mode uint32) (int, error) {
 			closeUnless(at, dir)
 			return fd, translate(err)
 		}
-		next, err := openAt(at, step, unix.O_PATH|unix.O_DIRECTORY, 0, 0)
+		next, err := openAt(at, step+asDir, unix.O_PATH|unix.O_DIRECTORY, 0, 0)
 		closeUnless(at, dir)
 		if err != nil {
 			return -1, translate(err)
@@ -103,9 +107,6 @@ func openBeneath(dir int, parts []string, flags int, mode uint32) (int, error) {
 }
 
 func firstStep(parts []string) (step string, rest []string) {
-	if len(parts) == 0 {
-		return ".", nil
-	}
 	size, n := len(parts[0]), 1
 	for n < len(parts) && size+1+len(parts[n]) <= maxLookup {
 		size += 1 + len(parts[n])

@@ -140,8 +140,9 @@ func openParent(dir int, rel string, flags int) (fd int, name string, err error)
 		return -1, "", err
 	}
 	last := len(parts) - 1
-	fd, err = openBeneath(dir, parts[:last], flags|unix.O_DIRECTORY, 0)
-	return fd, parts[last], err
+	name, parts[last] = parts[last], "."
+	fd, err = openBeneath(dir, parts, flags|unix.O_DIRECTORY, 0)
+	return fd, name, err
 }
 
 // WriteFile puts data at rel, replacing a regular file whole or not at all: a

@@ -46,9 +46,9 @@ func (e *RemoveError) Unwrap() []error { return []error{ErrLeftover, e.Cause} }
 // owner are given it. What resists is left, and named in a *RemoveError.
 func (d *Dir) Empty(ctx context.Context) error {
 	err := d.hold(func(fd int) error {
-		top, err := openAt(fd, ".", unix.O_RDONLY|unix.O_DIRECTORY, 0, 0)
+		top, err := reopenTop(fd)
 		if err != nil {
-			return translate(err)
+			return err
 		}
 		return removeInside(ctx, top)
 	})

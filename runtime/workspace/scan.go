@@ -71,6 +71,8 @@ type Entry struct {
 // Scan lists the workspace. It opens directories and nothing else, and looks at
 // files without following links. Trouble inside the workspace is noted in the
 // Listing; an error means that ctx ended or the workspace itself is unreadable.
+// A workspace directory whose owner lost access, by a chmod inside, is given it
+// back; no other file is altered.
 func (d *Dir) Scan(ctx context.Context, limits ScanLimits) (Listing, error) {
 	s := scan{limits: limits.withDefaults()}
 	w := walk{visitor: &s, mask: unix.STATX_BASIC_STATS}

@@ -142,6 +142,18 @@ func TestScanNotesUnreadableDirectory(t *testing.T) {
 	}
 }
 
+func TestScanOfLockedWorkspace(t *testing.T) {
+	dir := newDir(t)
+	writeFile(t, dir.Path()+"/f", "x")
+	for _, mode := range []os.FileMode{0, 0o400, 0o100, 0o200, 0o600} {
+		check(t, os.Chmod(dir.Path(), mode))
+		if list := scanDir(t, dir); len(list.Entries) != 1 || list.Truncated {
+			t.Errorf("mode %v: %q", mode, describe(list))
+		}
+	}
+	check(t, os.Chmod(dir.Path(), 0o755))
+}
+
 func TestScanEndsWithContext(t *testing.T) {
 	dir := newDir(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -34,6 +34,21 @@ func openDir(dir int, name string, unlock bool) (int, error) {
 	return openAt(at, ".", unix.O_RDONLY|unix.O_DIRECTORY, 0, 0)
 }
 
+// reopenTop opens a workspace directory once more, for an offset of its own. The
+// program inside owns the directory and may have taken all access away; then it
+// is given back, since nothing beneath could even be looked at.
+func reopenTop(fd int) (int, error) {
+	top, err := openAt(fd, ".", unix.O_RDONLY|unix.O_DIRECTORY, 0, 0)
+	if err != unix.EACCES {
+		return top, translate(err)
+	}
+	if err := unlockDir(fd); err != nil {
+		return -1, err
+	}
+	top, err = openAt(fd, ".", unix.O_RDONLY|unix.O_DIRECTORY, 0, 0)
+	return top, translate(err)
+}
+
 // unlockDir adds read, write and search for the owner where they are missing.
 // An error is that of looking; whether the change was possible shows at use.
 func unlockDir(fd int) error {

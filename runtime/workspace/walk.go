@@ -55,9 +55,9 @@ type innerDir struct {
 // run walks the directory fd, which stays open and keeps its offset.
 func (w *walk) run(ctx context.Context, fd int) error {
 	defer w.closeAll()
-	top, err := openAt(fd, ".", unix.O_RDONLY|unix.O_DIRECTORY, 0, 0)
+	top, err := reopenTop(fd)
 	if err != nil {
-		return translate(err)
+		return err
 	}
 	w.stack = append(w.stack, level{fd: top})
 	if err := w.list(ctx); err != nil {
