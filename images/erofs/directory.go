@@ -65,8 +65,8 @@ func encodeListing(to []byte, list []dirent) []byte {
 		count, size := nextBlock(list)
 		name := count * direntSize
 		for _, d := range list[:count] {
-			to = le.AppendUint64(to, d.inode.slot)
-			to = le.AppendUint16(to, uint16(name))
+			to = le.AppendUint64(to, uint64(d.inode.slot)) //nolint:gosec // a place
+			to = le.AppendUint16(to, uint16(name))         //nolint:gosec // within a block
 			to = append(to, d.inode.direntType(), 0)
 			name += len(d.name)
 		}

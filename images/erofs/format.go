@@ -40,11 +40,10 @@ type Label struct {
 }
 
 type super struct {
-	label      Label
-	inodes     uint64
-	blocks     uint32
-	metaBlock  uint32
-	rootNumber uint16
+	label     Label
+	inodes    uint64
+	blocks    uint32
+	metaBlock uint32
 }
 
 // encode returns the first block of the image.
@@ -54,7 +53,7 @@ func (s super) encode() []byte {
 	le.PutUint32(b[0:], superMagic)
 	le.PutUint32(b[8:], featureChecksum)
 	b[12] = blockBits
-	le.PutUint16(b[14:], s.rootNumber)
+	le.PutUint16(b[14:], firstSlot) // the root comes first
 	le.PutUint64(b[16:], s.inodes)
 	le.PutUint32(b[36:], s.blocks)
 	le.PutUint32(b[40:], s.metaBlock)
@@ -77,12 +76,12 @@ func (i *Inode) encode(to []byte, size int64, block uint32, inline bool) []byte 
 	to = le.AppendUint16(to, 0) // extended attributes
 	to = le.AppendUint16(to, i.Mode)
 	to = le.AppendUint16(to, 0)
-	to = le.AppendUint64(to, uint64(size))
+	to = le.AppendUint64(to, uint64(size)) //nolint:gosec // a length
 	to = le.AppendUint32(to, block)
 	to = le.AppendUint32(to, i.ino)
 	to = le.AppendUint32(to, i.UID)
 	to = le.AppendUint32(to, i.GID)
-	to = le.AppendUint64(to, uint64(i.Mtime))
+	to = le.AppendUint64(to, uint64(i.Mtime)) //nolint:gosec // signed to its readers
 	to = le.AppendUint32(to, i.MtimeNsec)
 	to = le.AppendUint32(to, i.links)
 	return append(to, make([]byte, 16)...)

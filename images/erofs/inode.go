@@ -30,7 +30,7 @@ type Inode struct {
 
 	ino   uint32 // serial number from 1, 0 until numbered
 	links uint32
-	slot  uint64 // place in the metadata area, in units of slotSize
+	slot  int64 // place in the metadata area, in units of slotSize
 }
 
 // Extent is where a file's content lies in the image. The zero Extent is that

@@ -31,7 +31,7 @@ func (w *Writer) writeInodes(t *tree) error {
 	var record []byte
 	for n := range t.order {
 		p := &t.order[n]
-		gap := start + int64(p.slot)*slotSize - w.s.offset()
+		gap := start + p.slot*slotSize - w.s.offset()
 		if err := w.s.write(zeros[:gap]); err != nil {
 			return err
 		}

@@ -31,7 +31,7 @@ func (s *stream) block() (uint32, error) {
 	if n >= maxBlocks {
 		return 0, ErrTooLarge
 	}
-	return uint32(n), nil
+	return uint32(n), nil //nolint:gosec // checked above
 }
 
 func (s *stream) flush() error {

@@ -49,7 +49,7 @@ func number(root *Inode) (*tree, error) {
 		if offset%BlockSize+need > BlockSize {
 			offset = roundUp(offset, BlockSize)
 		}
-		p.slot = uint64(offset / slotSize)
+		p.slot = offset / slotSize
 		offset = roundUp(offset+need, slotSize)
 	}
 	return t, nil
@@ -76,7 +76,7 @@ func (t *tree) add(i, parent *Inode) error {
 	if err := p.measure(); err != nil {
 		return err
 	}
-	i.ino, i.links = uint32(len(t.order)+1), 1
+	i.ino, i.links = uint32(len(t.order)+1), 1 //nolint:gosec // checked above
 	t.order = append(t.order, p)
 	if i.IsDir() {
 		i.links++ // its own "."

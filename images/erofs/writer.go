@@ -82,7 +82,7 @@ func (w *Writer) Finish(root *Inode, label Label) error {
 	if err := w.s.out.Truncate(w.s.flushed); err != nil {
 		return fmt.Errorf("extend image: %w", err)
 	}
-	sb := super{label: label, inodes: uint64(len(t.order)), blocks: blocks, metaBlock: meta, rootNumber: uint16(root.slot)}
+	sb := super{label: label, inodes: uint64(len(t.order)), blocks: blocks, metaBlock: meta}
 	if _, err := w.s.out.WriteAt(sb.encode(), 0); err != nil {
 		return fmt.Errorf("write superblock: %w", err)
 	}

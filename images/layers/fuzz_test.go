@@ -34,7 +34,7 @@ func FuzzBuild(f *testing.F) {
 	for n, upper := range seeds {
 		f.Add(layer(f, seeds[(n+1)%len(seeds)]...), layer(f, upper...))
 	}
-	f.Add(rawHeader("x", '0', 1<<60, nil), paxRecords(f, "GNU.sparse.major=1", "GNU.sparse.minor=0", "GNU.sparse.name=x", "GNU.sparse.realsize=99999"))
+	f.Add(rawHeader('0', 1<<60, nil), paxRecords(f, "GNU.sparse.major=1", "GNU.sparse.minor=0", "GNU.sparse.name=x", "GNU.sparse.realsize=99999"))
 
 	limits := layers.Limits{Bytes: 1 << 20, Entries: 500, Names: 1 << 16, Depth: 20}
 	dir := f.TempDir()

@@ -15,7 +15,7 @@ type Limits struct {
 	// of all files, holes of sparse files counted. Default 16 GiB.
 	Bytes int64
 	// Entries bounds the tar entries and the directories made as their parents.
-	// It bounds memory: about 300 bytes each. Default 400,000.
+	// It bounds memory: about 400 bytes each. Default 400,000.
 	Entries int
 	// Names bounds the bytes of all names and link targets. Default 48 MiB.
 	Names int64
@@ -89,9 +89,11 @@ func (b *budget) read(n int) error {
 	return nil
 }
 
-func (b *budget) path(what, p string) error {
-	if len(p) > b.limits.PathLength {
-		return fmt.Errorf("%s %.60q...: %w", what, p, exceeded("bytes", int64(b.limits.PathLength)))
+func (b *budget) paths(names ...string) error {
+	for _, name := range names {
+		if len(name) > b.limits.PathLength {
+			return exceeded("bytes in a path", int64(b.limits.PathLength))
+		}
 	}
 	return nil
 }

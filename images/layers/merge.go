@@ -55,10 +55,7 @@ func (m *merge) entry(h *tar.Header, r io.Reader) error {
 	if h.Typeflag == tar.TypeXGlobalHeader {
 		return nil
 	}
-	if err := m.budget.path("name", h.Name); err != nil {
-		return err
-	}
-	if err := m.budget.path("link target", h.Linkname); err != nil {
+	if err := m.budget.paths(h.Name, h.Linkname); err != nil {
 		return err
 	}
 	clean := path.Clean("/" + h.Name)
@@ -114,7 +111,7 @@ func (m *merge) inode(h *tar.Header, r io.Reader) (*erofs.Inode, error) {
 	}
 	i := &erofs.Inode{
 		Mode: uint16(h.Mode & 0o7777), UID: uint32(h.Uid), GID: uint32(h.Gid),
-		Mtime: h.ModTime.Unix(), MtimeNsec: uint32(h.ModTime.Nanosecond()),
+		Mtime: h.ModTime.Unix(), MtimeNsec: uint32(h.ModTime.Nanosecond()), //nolint:gosec // below 1e9
 	}
 	switch h.Typeflag {
 	case tar.TypeReg, tar.TypeCont, tar.TypeGNUSparse:

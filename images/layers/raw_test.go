@@ -12,11 +12,11 @@ import (
 	"testing"
 )
 
-// rawHeader is a tar header that tar.Writer would not write. change may alter
+// rawHeader is the header of a file "x" that tar.Writer would not write. change may alter
 // it before the checksum is made.
-func rawHeader(name string, kind byte, size uint64, change func([]byte)) []byte {
+func rawHeader(kind byte, size uint64, change func([]byte)) []byte {
 	b := make([]byte, 512)
-	copy(b, name)
+	copy(b, "x")
 	copy(b[100:], "0000644\x000000000\x000000000\x00")
 	base256(b[124:136], size)
 	copy(b[136:], "00000000000\x00")
@@ -80,7 +80,7 @@ func paxRecords(t testing.TB, records ...string) []byte {
 		}
 		fmt.Fprintf(&body, "%d %s\n", size, r)
 	}
-	out := rawHeader("x", 'x', uint64(body.Len()), nil)
+	out := rawHeader('x', uint64(body.Len()), nil)
 	out = append(out, body.Bytes()...)
 	return append(out, make([]byte, (512-body.Len()%512)%512)...)
 }

@@ -90,11 +90,8 @@ func (t *tree) walk(path string, create bool) (trail, error) {
 			if !create {
 				return w, errMissing
 			}
-			next = newDirectory(0o755)
-			if err := t.budget.entry(); err != nil {
-				return w, err
-			}
-			if err := t.put(&w, name, next); err != nil {
+			var err error
+			if next, err = t.makeDirectory(&w, name); err != nil {
 				return w, err
 			}
 		}
@@ -114,6 +111,15 @@ func (t *tree) walk(path string, create bool) (trail, error) {
 		}
 	}
 	return w, nil
+}
+
+// makeDirectory makes a directory that no entry has described.
+func (t *tree) makeDirectory(w *trail, name string) (*erofs.Inode, error) {
+	if err := t.budget.entry(); err != nil {
+		return nil, err
+	}
+	dir := newDirectory(0o755)
+	return dir, t.put(w, name, dir)
 }
 
 // put places inode under name in the trail's directory, over what is there.
