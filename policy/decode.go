@@ -36,7 +36,7 @@ func DecodeStrict(name string, data []byte, into any) error {
 	}
 	tree := map[string]any{}
 	if _, err := toml.Decode(text, &tree); err != nil {
-		return syntaxError(name, text, err)
+		return syntaxError(name, text, keys, err)
 	}
 	problems := assign(tree, into)
 	if checked, ok := into.(interface{ Validate() error }); ok && len(problems) == 0 {
@@ -77,21 +77,26 @@ func place(name, text string, offset int, key string, err error) *Error {
 	return &Error{File: name, Line: line, Column: column, Key: key, Err: err}
 }
 
-// lineColumn counts lines and characters from 1.
+// lineColumn counts lines and characters from 1. The TOML library's offsets
+// can lie outside the text.
 func lineColumn(text string, offset int) (line, column int) {
-	before := text[:min(offset, len(text))]
+	before := text[:max(0, min(offset, len(text)))]
 	start := strings.LastIndexByte(before, '\n') + 1
 	return strings.Count(before, "\n") + 1, utf8.RuneCountInString(before[start:]) + 1
 }
 
-// syntaxError translates the TOML library's errors.
-func syntaxError(name, text string, err error) error {
+// syntaxError translates the TOML library's errors, whose position may be
+// missing or be two different places; then the line counts.
+func syntaxError(name, text string, keys keyOffsets, err error) error {
 	var parse toml.ParseError
 	if !errors.As(err, &parse) {
 		return place(name, text, 0, "", fmt.Errorf("%w: %w", ErrSyntax, err))
 	}
 	out := place(name, text, parse.Position.Start, "", fmt.Errorf("%w: %s", ErrSyntax, parse.Message))
-	if out.Line != parse.Position.Line {
+	switch {
+	case parse.Position.Line < 1:
+		out.Line, out.Column = lineColumn(text, keys.find(parse.LastKey))
+	case parse.Position.Line != out.Line:
 		out.Line, out.Column = parse.Position.Line, 1
 	}
 	return out

@@ -17,7 +17,7 @@ func FuzzParseDocument(f *testing.F) {
 		"limits . \"memory\" = '1GiB'\n[seccomp]\ndeny = [\"mkdir\", # a ]\n 'mount',\n]\n",
 		"[files]\nroots = [\"\"\"/a\"\"\", '''/b''']", "a = \"\"\"x\"\"\"\"\"\nb = 1", "x = [[[{y = 1}]]]",
 		"[[a]]\nb = 1\n[[a]]\nb = 2", "a.b.c.d = 1979-05-27T07:32:00Z", "[\"a.b\".c]\n\"d\\\"e\" = 1",
-		"\ufeff", "memory = 1e400", "a = \"\\u00e9\"\r\nb = 2\r\n", "= 1", "[", "a = {", "a = \"", "[limits]\n\"\" = 1",
+		"\x1f", "\"\\", "\ufeff", "memory = 1e400", "a = \"\\u00e9\"\r\nb = 2\r\n", "= 1", "[", "a = {", "a = \"", "[limits]\n\"\" = 1",
 	} {
 		f.Add([]byte(seed))
 	}

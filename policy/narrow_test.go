@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"flag"
 	"reflect"
 	"slices"
 	"strings"
@@ -178,8 +179,26 @@ func TestDocumentsSetsEveryField(t *testing.T) {
 	}
 }
 
+// thoroughly raises rapid's number of cases from its default of 100.
+// -rapid.checks=100000 takes three minutes.
+func thoroughly(t *testing.T, cases string) {
+	t.Helper()
+	checks := flag.Lookup("rapid.checks")
+	if before := checks.Value.String(); before == "100" && !testing.Short() {
+		if err := checks.Value.Set(cases); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := checks.Value.Set(before); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // ATTACKS.md E1: merging is a meet.
 func TestNarrowIsAMeet(t *testing.T) {
+	thoroughly(t, "2000")
 	rapid.Check(t, func(t *rapid.T) {
 		operator := policy.Builtin().Operator("config.toml", documents().Draw(t, "operator"))
 		p, q := documents().Draw(t, "p"), documents().Draw(t, "q")
@@ -223,6 +242,7 @@ func unasked(fields []string, d policy.Document) bool {
 
 // One more key in a document never grants more.
 func TestMoreKeysNeverGrantMore(t *testing.T) {
+	thoroughly(t, "2000")
 	rapid.Check(t, func(t *rapid.T) {
 		operator := policy.Builtin().Operator("config.toml", documents().Draw(t, "operator"))
 		p, more := documents().Draw(t, "p"), documents().Draw(t, "more")
