@@ -18,8 +18,8 @@ type control struct {
 	dec  *json.Decoder
 }
 
-// dialControl connects to the socket of sandbox id beneath runsc's root.
-func dialControl(root, id string) (*control, error) {
+// dialControl connects to the sandbox's socket in runsc's root.
+func dialControl(root string) (*control, error) {
 	// The socket's path may be longer than an address allows; a descriptor's
 	// name is not.
 	dir, err := os.Open(root)
@@ -27,7 +27,7 @@ func dialControl(root, id string) (*control, error) {
 		return nil, fmt.Errorf("open runsc's root: %w", err)
 	}
 	defer dir.Close()
-	address := &net.UnixAddr{Net: "unix", Name: fmt.Sprintf("/proc/self/fd/%d/runsc-%s.sock", dir.Fd(), id)}
+	address := &net.UnixAddr{Net: "unix", Name: fmt.Sprintf("/proc/self/fd/%d/runsc-%s.sock", dir.Fd(), containerID)}
 	conn, err := net.DialUnix("unix", nil, address)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the sandbox: %w", err)
@@ -94,20 +94,20 @@ var loopback = map[string]any{
 }
 
 // start starts the created container, with nothing but a loopback interface.
-func (c *control) start(ctx context.Context, id string) error {
+func (c *control) start(ctx context.Context) error {
 	links := map[string]any{"LoopbackLinks": []any{loopback}}
 	if err := c.call(ctx, "containerManager.SetNetworkArgs", links, nil); err != nil {
 		return err
 	}
-	return c.call(ctx, "containerManager.StartRoot", id, nil)
+	return c.call(ctx, "containerManager.StartRoot", containerID, nil)
 }
 
 // wait returns the program's true wait status, which the exit code of runsc
 // does not hold: there a signal and an exit code over 128 look alike. As long
 // as the connection is open the sandbox does not end, so that a program which
 // ended at once is waited for as well.
-func (c *control) wait(ctx context.Context, id string) (syscall.WaitStatus, error) {
+func (c *control) wait(ctx context.Context) (syscall.WaitStatus, error) {
 	var status uint32
-	err := c.call(ctx, "containerManager.Wait", id, &status)
+	err := c.call(ctx, "containerManager.Wait", containerID, &status)
 	return syscall.WaitStatus(status), err
 }

@@ -41,6 +41,11 @@ type Config struct {
 	Cgroup cgroup.Config
 }
 
+// maxStatePath leaves room for "/run/", an id, "/r/runsc-s.sock" and a NUL in
+// the 108 bytes of a Unix socket's address. gVisor would put a socket whose path
+// is too long into /tmp.
+const maxStatePath = 108 - len("/run/") - 16 - len("/r/runsc-s.sock") - 1
+
 // Engine runs executions. Its methods may be called at once from many
 // goroutines, and many engines and processes may share one State.
 type Engine struct {
@@ -61,6 +66,9 @@ func Open(cfg Config) (*Engine, error) {
 	if !filepath.IsAbs(cfg.State) {
 		return nil, fmt.Errorf("open the state directory %q: not an absolute path", cfg.State)
 	}
+	if len(cfg.State) > maxStatePath {
+		return nil, fmt.Errorf("open the state directory %s: its path is longer than %d bytes, which leaves no room for the sandbox's socket; set host.state in config.toml", cfg.State, maxStatePath)
+	}
 	if e.root && (cfg.IDs.First < 1 || cfg.IDs.Last < cfg.IDs.First) {
 		return nil, errors.New("as root, a range of unprivileged host ids for sandboxes is needed (host.ids)")
 	}
@@ -72,6 +80,11 @@ func Open(cfg Config) (*Engine, error) {
 	}
 	if err := e.makeState(); err != nil {
 		return nil, err
+	}
+	if e.root {
+		if err := checkReachable(cfg.State); err != nil {
+			return nil, err
+		}
 	}
 	// The sandbox outlives the runsc command that makes it, and becomes ours.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
@@ -88,13 +101,27 @@ func (e *Engine) makeState() error {
 	if err := os.MkdirAll(e.cfg.State, mode); err != nil {
 		return fmt.Errorf("make the state directory: %w", err)
 	}
-	for _, name := range []string{"", "sandboxes", "ids"} {
+	for _, name := range []string{"", "run", "ids"} {
 		dir := filepath.Join(e.cfg.State, name)
 		if err := os.Mkdir(dir, mode); err != nil && !errors.Is(err, os.ErrExist) {
 			return fmt.Errorf("make the state directory: %w", err)
 		}
 		if err := os.Chmod(dir, mode); err != nil {
 			return fmt.Errorf("make the state directory: %w", err)
+		}
+	}
+	return nil
+}
+
+// checkReachable tells whether the host ids of sandboxes can come to dir.
+func checkReachable(dir string) error {
+	for ; dir != "/"; dir = filepath.Dir(dir) {
+		info, err := os.Stat(dir)
+		if err != nil {
+			return fmt.Errorf("look at the state directory: %w", err)
+		}
+		if info.Mode()&0o001 == 0 {
+			return fmt.Errorf("the state directory must be reachable for the unprivileged ids that sandboxes run as: %s is not; chmod o+x it, or set host.state in config.toml", dir)
 		}
 	}
 	return nil

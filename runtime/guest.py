@@ -1,7 +1,7 @@
-# Runs inside the sandbox as `python3 -I -u -c`. Reads one frame from standard
+# Runs inside the sandbox as `python3 -I -c`. Reads one frame from standard
 # input: 32 random bytes, a 4-byte big-endian length, that much JSON, the code.
 # What follows the code is the program's own standard input.
-import json, os, sys, types
+import io, json, os, sys, types
 
 
 def _read(size):
@@ -47,6 +47,22 @@ class _Loader:
         return self.source
 
 
+class _Whole(io.FileIO):
+    """Writes at once and all of it. gVisor writes less than it is given to a
+    pipe that is full, and Python's own unbuffered streams drop the rest."""
+
+    def write(self, data):
+        view = memoryview(data).cast("B")
+        done = 0
+        while done < len(view):
+            done += super().write(view[done:]) or 0
+        return done
+
+
+def _stream(fd, errors):
+    return io.TextIOWrapper(_Whole(fd, "wb", closefd=False), "utf-8", errors, write_through=True)
+
+
 def _hook(kind, value, trace):
     import traceback
 
@@ -71,6 +87,8 @@ for _i in range(32):
 for _dir in ("/tmp/.cache", os.environ.get("MPLCONFIGDIR")):
     if _dir:
         os.makedirs(_dir, exist_ok=True)
+sys.stdout = sys.__stdout__ = _stream(1, "surrogateescape")
+sys.stderr = sys.__stderr__ = _stream(2, "backslashreplace")
 sys.pycache_prefix = "/tmp/.cache/pycache"
 sys.path.append("/workspace")
 sys.argv = [_head["name"]] + _head["args"]

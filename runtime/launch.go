@@ -26,6 +26,10 @@ var runscFlags = []string{
 	"--overlay2=none", "--ignore-cgroups", "--cpu-num-from-quota", "--host-settings=ignore",
 }
 
+// containerID is runsc's name for every container of ours, each in a root
+// directory of its own: short, since it is part of a socket's path.
+const containerID = "s"
+
 // launchInput is what starting a sandbox takes.
 type launchInput struct {
 	lease    *lease
@@ -178,7 +182,7 @@ func createCommand(ctx context.Context, in launchInput) (*exec.Cmd, error) {
 		}
 	}
 	args := append([]string{"--root=" + in.lease.path("r"), "--log=" + in.lease.path("r/log")}, runscFlags...)
-	args = append(args, "create", "--pid-file="+in.lease.path("r/pid"), "--bundle="+in.lease.path("bundle"), in.lease.id)
+	args = append(args, "create", "--pid-file="+in.lease.path("r/pid"), "--bundle="+in.lease.path("bundle"), containerID)
 	cmd := exec.CommandContext(ctx, in.runsc, args...)
 	// The gofer keeps its launcher's environment readable in /proc.
 	cmd.Env, cmd.Dir, cmd.SysProcAttr = []string{}, "/", attr

@@ -54,7 +54,7 @@ func newLease(state string, ids IDRange) (*lease, error) {
 	}
 	defer unlock()
 	id := newID()
-	l := &lease{id: id, dir: filepath.Join(state, "sandboxes", id)}
+	l := &lease{id: id, dir: filepath.Join(state, "run", id)}
 	l.owner = owner{Version: ownerVersion, PID: os.Getpid()}
 	if err := os.Mkdir(l.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the sandbox directory: %w", err)

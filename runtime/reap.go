@@ -45,13 +45,13 @@ func (e *Engine) deadLeases() ([]*lease, error) {
 		return nil, err
 	}
 	defer unlock()
-	entries, err := os.ReadDir(filepath.Join(e.cfg.State, "sandboxes"))
+	entries, err := os.ReadDir(filepath.Join(e.cfg.State, "run"))
 	if err != nil {
 		return nil, fmt.Errorf("list live sandboxes: %w", err)
 	}
 	var dead []*lease
 	for _, entry := range entries {
-		l := &lease{id: entry.Name(), dir: filepath.Join(e.cfg.State, "sandboxes", entry.Name())}
+		l := &lease{id: entry.Name(), dir: filepath.Join(e.cfg.State, "run", entry.Name())}
 		l.lock, err = os.OpenFile(l.path("lock"), os.O_RDWR, 0)
 		if err == nil && flock(l.lock, unix.LOCK_EX|unix.LOCK_NB) != nil {
 			_ = l.lock.Close()

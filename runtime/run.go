@@ -225,7 +225,7 @@ func (x *execution) spec(workspaceSource, rootfs string, binds []bind) error {
 	}
 	args := x.req.Command
 	if x.req.Code != nil {
-		args = []string{"python3", "-I", "-u", "-c", guestProgram}
+		args = []string{"python3", "-I", "-c", guestProgram}
 	}
 	workDir := x.req.WorkDir
 	if workDir == "" {
@@ -273,13 +273,13 @@ func (x *execution) start(ctx context.Context) error {
 	if err := x.recheckSources(); err != nil {
 		return err
 	}
-	if x.control, err = dialControl(x.lease.path("r"), x.lease.id); err != nil {
+	if x.control, err = dialControl(x.lease.path("r")); err != nil {
 		return err
 	}
 	go x.feed()
 	x.capture()
 	x.began = time.Now()
-	if err := x.control.start(ctx, x.lease.id); err != nil {
+	if err := x.control.start(ctx); err != nil {
 		return err
 	}
 	x.mu.Lock()
@@ -306,7 +306,7 @@ func (x *execution) recheckSources() error {
 func (x *execution) follow() {
 	x.status = make(chan waited, 1)
 	go func() {
-		status, err := x.control.wait(context.Background(), x.lease.id)
+		status, err := x.control.wait(context.Background())
 		_ = x.control.close() // or else the sandbox would not end by itself
 		x.status <- waited{status, err}
 	}()

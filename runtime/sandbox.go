@@ -73,7 +73,7 @@ func (s *sandbox) kill() error {
 // reapGofer ends and reaps the file server process of the sandbox, which goes
 // by itself when the sandbox has gone.
 func (s *sandbox) reapGofer(ctx context.Context) error {
-	pid, err := goferPID(s.lease.path("r"), s.lease.id)
+	pid, err := goferPID(s.lease.path("r"))
 	if err != nil || pid == 0 {
 		return err
 	}
@@ -101,8 +101,8 @@ func (s *sandbox) reapGofer(ctx context.Context) error {
 
 // goferPID reads the gofer's pid from runsc's own record of the container, 0
 // when there is none.
-func goferPID(root, id string) (int, error) {
-	data, err := os.ReadFile(filepath.Join(root, fmt.Sprintf("%s_sandbox:%s.state", id, id)))
+func goferPID(root string) (int, error) {
+	data, err := os.ReadFile(filepath.Join(root, fmt.Sprintf("%s_sandbox:%s.state", containerID, containerID)))
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, nil
 	}

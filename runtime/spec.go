@@ -134,8 +134,8 @@ func buildEnv(p policy.Policy, image, request []string) []string {
 	threads := strconv.Itoa(max(1, int(math.Ceil(float64(p.Limits.CPUs)))))
 	env := map[string]string{
 		"PATH": defaultPath, "HOME": "/tmp", "TMPDIR": "/tmp", "LANG": "C.UTF-8", "USER": "gaol",
-		"PYTHONUNBUFFERED": "1", "PYTHONPYCACHEPREFIX": "/tmp/.cache/pycache",
-		"MPLBACKEND": "Agg", "MPLCONFIGDIR": "/tmp/.cache/matplotlib",
+		"PYTHONPYCACHEPREFIX": "/tmp/.cache/pycache",
+		"MPLBACKEND":          "Agg", "MPLCONFIGDIR": "/tmp/.cache/matplotlib",
 		"XDG_CACHE_HOME": "/tmp/.cache", "NUMBA_CACHE_DIR": "/tmp/.cache/numba",
 		"OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads, "MKL_NUM_THREADS": threads,
 		// Without these pip waits for a network that is not there.

@@ -175,7 +175,7 @@ func writeBareBundle(dir, rootfs string) error {
 		"ociVersion": "1.2.1",
 		"root":       map[string]any{"path": "rootfs", "readonly": true},
 		"process": map[string]any{
-			"args": []string{"python3", "-I", "-u", "-c", "print(1)"}, "cwd": "/",
+			"args": []string{"python3", "-I", "-c", "print(1)"}, "cwd": "/",
 			"env":  []string{"PATH=/usr/bin:/bin"},
 			"user": map[string]int{"uid": 1000, "gid": 1000},
 		},
