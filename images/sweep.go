@@ -29,6 +29,8 @@ func (s *Store) sweep(ctx context.Context, db *database) error {
 	ingests := filepath.Join(s.own.content(), "ingest")
 	return errors.Join(
 		removeEntries(ingests, func(string) bool { return true }),
+		// containerd's test for fs-verity support.
+		removeEntries(s.own.content(), func(name string) bool { return strings.HasPrefix(name, ".fsverity-check-") }),
 		removeEntries(s.own.root, isPartial),
 		removeEntries(s.own.records(), isPartial),
 		removeEntries(s.own.rootfses(), isPartial),
