@@ -28,11 +28,11 @@ const maxReported = 10
 func DecodeStrict(name string, data []byte, into any) error {
 	text := string(data)
 	if offset, err := readable(data); err != nil {
-		return place(name, text, offset, "", err)
+		return place(name, text, offset, err)
 	}
 	keys, offset, err := scanKeys(text)
 	if err != nil {
-		return place(name, text, offset, "", err)
+		return place(name, text, offset, err)
 	}
 	tree := map[string]any{}
 	if _, err := toml.Decode(text, &tree); err != nil {
@@ -72,9 +72,9 @@ func readable(data []byte) (offset int, err error) {
 	return 0, nil
 }
 
-func place(name, text string, offset int, key string, err error) *Error {
+func place(name, text string, offset int, err error) *Error {
 	line, column := lineColumn(text, offset)
-	return &Error{File: name, Line: line, Column: column, Key: key, Err: err}
+	return &Error{File: name, Line: line, Column: column, Err: err}
 }
 
 // lineColumn counts lines and characters from 1. The TOML library's offsets
@@ -90,9 +90,9 @@ func lineColumn(text string, offset int) (line, column int) {
 func syntaxError(name, text string, keys keyOffsets, err error) error {
 	var parse toml.ParseError
 	if !errors.As(err, &parse) {
-		return place(name, text, 0, "", fmt.Errorf("%w: %w", ErrSyntax, err))
+		return place(name, text, 0, fmt.Errorf("%w: %w", ErrSyntax, err))
 	}
-	out := place(name, text, parse.Position.Start, "", fmt.Errorf("%w: %s", ErrSyntax, parse.Message))
+	out := place(name, text, parse.Position.Start, fmt.Errorf("%w: %s", ErrSyntax, parse.Message))
 	switch {
 	case parse.Position.Line < 1:
 		out.Line, out.Column = lineColumn(text, keys.find(parse.LastKey))

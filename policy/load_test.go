@@ -40,65 +40,57 @@ func TestLoadDocument(t *testing.T) {
 // CASES.md G2, ATTACKS.md E4 and E6: what cannot be trusted is not read.
 func TestLoadDocumentRefuses(t *testing.T) {
 	good := "limits.pids = 9"
-	link := func(t *testing.T) string {
-		path := filepath.Join(t.TempDir(), "link.toml")
-		if err := os.Symlink(writeFile(t, good, 0o600), path); err != nil {
-			t.Fatal(err)
-		}
-		return path
+	dir := t.TempDir()
+	link, fifo := filepath.Join(dir, "link.toml"), filepath.Join(dir, "fifo")
+	if err := errors.Join(os.Symlink(writeFile(t, good, 0o600), link), unix.Mkfifo(fifo, 0o600)); err != nil {
+		t.Fatal(err)
 	}
 	tests := []struct {
-		name  string
-		path  func(t *testing.T) string
-		class error
+		name, path string
+		class      error
 	}{
-		{"missing", func(t *testing.T) string { return filepath.Join(t.TempDir(), "nope.toml") }, fs.ErrNotExist},
-		{"directory", func(t *testing.T) string { return t.TempDir() }, policy.ErrUnsafeFile},
+		{"missing", filepath.Join(dir, "nope.toml"), fs.ErrNotExist},
+		{"directory", dir, policy.ErrUnsafeFile},
 		{"symbolic link", link, policy.ErrUnsafeFile},
-		{"group may write", func(t *testing.T) string { return writeFile(t, good, 0o660) }, policy.ErrUnsafeFile},
-		{"all may write", func(t *testing.T) string { return writeFile(t, good, 0o606) }, policy.ErrUnsafeFile},
-		{"device", func(*testing.T) string { return "/dev/zero" }, policy.ErrUnsafeFile},
-		{"large", func(t *testing.T) string { return writeFile(t, strings.Repeat("#\n", 1<<20), 0o600) }, policy.ErrUnsafeFile},
-		{"byte order mark", func(t *testing.T) string { return writeFile(t, "\ufeff"+good, 0o600) }, policy.ErrSyntax},
-		{"NUL", func(t *testing.T) string { return writeFile(t, good+"\n\x00", 0o600) }, policy.ErrSyntax},
-		{"typo", func(t *testing.T) string { return writeFile(t, "limits.pidz = 9", 0o600) }, policy.ErrUnknownKey},
-		{"FIFO", func(t *testing.T) string {
-			path := filepath.Join(t.TempDir(), "fifo")
-			if err := unix.Mkfifo(path, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			return path
-		}, policy.ErrUnsafeFile},
-		{"foreign owner", func(t *testing.T) string {
-			if os.Geteuid() != 0 {
-				t.Skip("only root can give a file away")
-			}
-			path := writeFile(t, good, 0o600)
-			if err := os.Chown(path, 12345, 12345); err != nil {
-				t.Skip("cannot give a file away here:", err)
-			}
-			return path
-		}, policy.ErrUnsafeFile},
-		{"unreadable", func(t *testing.T) string {
-			if os.Geteuid() == 0 {
-				t.Skip("root reads everything")
-			}
-			return writeFile(t, good, 0o000)
-		}, fs.ErrPermission},
+		{"FIFO", fifo, policy.ErrUnsafeFile},
+		{"device", "/dev/zero", policy.ErrUnsafeFile},
+		{"group may write", writeFile(t, good, 0o660), policy.ErrUnsafeFile},
+		{"all may write", writeFile(t, good, 0o606), policy.ErrUnsafeFile},
+		{"large", writeFile(t, strings.Repeat("#\n", 1<<20), 0o600), policy.ErrUnsafeFile},
+		{"byte order mark", writeFile(t, "\ufeff"+good, 0o600), policy.ErrSyntax},
+		{"NUL", writeFile(t, good+"\n\x00", 0o600), policy.ErrSyntax},
+		{"typo", writeFile(t, "limits.pidz = 9", 0o600), policy.ErrUnknownKey},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			path := tt.path(t)
-			d, err := policy.LoadDocument(path)
-			if !errors.Is(err, tt.class) {
-				t.Errorf("got %v, want class %v", err, tt.class)
-			}
-			if d.Limits.PIDs != nil {
-				t.Errorf("got a document: %+v", d)
-			}
-			if err != nil && !strings.Contains(err.Error(), path) {
-				t.Errorf("%v does not name the file", err)
-			}
-		})
+		t.Run(tt.name, func(t *testing.T) { refusesToLoad(t, tt.path, tt.class) })
+	}
+}
+
+func TestLoadDocumentRefusesForeignOwner(t *testing.T) {
+	path := writeFile(t, "limits.pids = 9", 0o600)
+	if err := os.Chown(path, 12345, 12345); err != nil {
+		t.Skip("only root can give a file away:", err)
+	}
+	refusesToLoad(t, path, policy.ErrUnsafeFile)
+}
+
+func TestLoadDocumentRefusesUnreadable(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root reads everything")
+	}
+	refusesToLoad(t, writeFile(t, "limits.pids = 9", 0o000), fs.ErrPermission)
+}
+
+func refusesToLoad(t *testing.T, path string, class error) {
+	t.Helper()
+	d, err := policy.LoadDocument(path)
+	if !errors.Is(err, class) {
+		t.Fatalf("got %v, want class %v", err, class)
+	}
+	if d.Limits.PIDs != nil {
+		t.Errorf("got a document: %+v", d)
+	}
+	if !strings.Contains(err.Error(), path) {
+		t.Errorf("%v does not name the file", err)
 	}
 }

@@ -263,7 +263,7 @@ func TestMoreKeysNeverGrantMore(t *testing.T) {
 // The comparer itself must be able to say no.
 func TestComparerSeesEveryWidening(t *testing.T) {
 	wide := policy.Builtin().Operator("o", mustParse(t, `
-limits = { memory = "2GiB", cpus = 2, pids = 200, timeout = "2m", output = "2MiB", output_total = "2GiB", open_files = 2048, file_size = "2GiB", tmp = "1GiB", shm = "1GiB", workspace = "9GiB", workspace_files = 60000 }
+limits = { memory = "2GiB", cpus = 8, pids = 200, timeout = "2m", output = "2MiB", output_total = "2GiB", open_files = 2048, file_size = "2GiB", tmp = "1GiB", shm = "1GiB", workspace = "9GiB", workspace_files = 60000 }
 enforcement.allow_unenforced = ["memory"]
 `)).Policy
 	narrow := policy.Builtin().Narrow("n", mustParse(t, `
