@@ -85,8 +85,10 @@ for _i in range(32):
     _nonce[_i] = 0
 
 for _dir in ("/tmp/.cache", os.environ.get("MPLCONFIGDIR")):
-    if _dir:
-        os.makedirs(_dir, exist_ok=True)
+    try:
+        os.makedirs(_dir or "/tmp", exist_ok=True)
+    except OSError:
+        pass  # the policy may deny it; then those who need it say so
 sys.stdout = sys.__stdout__ = _stream(1, "surrogateescape")
 sys.stderr = sys.__stderr__ = _stream(2, "backslashreplace")
 sys.pycache_prefix = "/tmp/.cache/pycache"

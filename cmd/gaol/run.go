@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -211,7 +212,11 @@ func (f *runFlags) document() (policy.Document, error) {
 		set("pids", fmt.Sprint(f.pids), false)
 	}
 	if len(f.denyImports) > 0 {
-		fmt.Fprintf(&text, "[python]\ndeny_imports = %q\n", f.denyImports)
+		quoted := make([]string, len(f.denyImports))
+		for i, module := range f.denyImports {
+			quoted[i] = strconv.Quote(module)
+		}
+		fmt.Fprintf(&text, "[python]\ndeny_imports = [%s]\n", strings.Join(quoted, ", "))
 	}
 	return policy.ParseDocument("flags", []byte(text.String()))
 }

@@ -88,12 +88,12 @@ func components(rel string) ([]string, error) {
 
 // openBeneath opens the file that parts lead to from dir, in as many steps as
 // the kernel's limit on one path asks for.
-func openBeneath(dir int, parts []string, flags int, mode uint32) (int, error) {
+func openBeneath(dir int, parts []string, flags int) (int, error) {
 	at := dir
 	for {
 		step, rest := firstStep(parts)
 		if len(rest) == 0 {
-			fd, err := openAt(at, step, flags, mode, 0)
+			fd, err := openAt(at, step, flags, 0, 0)
 			closeUnless(at, dir)
 			return fd, translate(err)
 		}

@@ -57,18 +57,18 @@ func (e *SymlinkError) Unwrap() error { return ErrSymlink }
 // translate turns the errno of a confined open into the error that callers test
 // for. Others stay as they are, so that errors.Is(err, fs.ErrPermission) works.
 func translate(err error) error {
-	switch err {
-	case unix.ELOOP:
+	switch {
+	case errors.Is(err, unix.ELOOP):
 		return ErrSymlink
-	case unix.ENOENT:
+	case errors.Is(err, unix.ENOENT):
 		return ErrNotExist
-	case unix.ENOTDIR:
+	case errors.Is(err, unix.ENOTDIR):
 		return ErrNotDirectory
-	case unix.EXDEV:
+	case errors.Is(err, unix.EXDEV):
 		return ErrEscape
-	case unix.ENXIO:
+	case errors.Is(err, unix.ENXIO):
 		return ErrNotRegular
-	case unix.ENOSYS:
+	case errors.Is(err, unix.ENOSYS):
 		return ErrKernel
 	}
 	return err

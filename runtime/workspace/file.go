@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 
@@ -44,7 +45,7 @@ func openRegular(dir int, rel string) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	at, err := openBeneath(dir, parts, unix.O_PATH, 0)
+	at, err := openBeneath(dir, parts, unix.O_PATH)
 	if err != nil {
 		return -1, err
 	}
@@ -53,7 +54,7 @@ func openRegular(dir int, rel string) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	fd, err := openBeneath(dir, parts, unix.O_RDONLY, 0)
+	fd, err := openBeneath(dir, parts, unix.O_RDONLY)
 	if err != nil {
 		return -1, err
 	}
@@ -141,7 +142,7 @@ func openParent(dir int, rel string, flags int) (fd int, name string, err error)
 	}
 	last := len(parts) - 1
 	name, parts[last] = parts[last], "."
-	fd, err = openBeneath(dir, parts, flags|unix.O_DIRECTORY, 0)
+	fd, err = openBeneath(dir, parts, flags|unix.O_DIRECTORY)
 	return fd, name, err
 }
 
@@ -174,7 +175,7 @@ func replaceable(parent int, name string) error {
 	var st unix.Statx_t
 	err := statAt(parent, name, unix.STATX_TYPE, &st)
 	switch {
-	case err == unix.ENOENT || err == nil && fileType(&st) == unix.S_IFREG:
+	case errors.Is(err, unix.ENOENT) || err == nil && fileType(&st) == unix.S_IFREG:
 		return nil
 	case err == nil && fileType(&st) == unix.S_IFLNK:
 		return ErrSymlink

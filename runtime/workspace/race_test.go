@@ -39,6 +39,7 @@ func startRacer(t testing.TB, ws string) *racer {
 }
 
 func (r *racer) stop(t testing.TB) {
+	t.Helper()
 	r.stopped.Store(true)
 	r.group.Wait()
 	if r.swaps.Load() == 0 {
@@ -106,6 +107,7 @@ func TestRace(t *testing.T) {
 }
 
 func raceRead(t *testing.T, dir *Dir, calls *tally) {
+	t.Helper()
 	for _, rel := range []string{"d/f", "s/f", "d/sub/deeper/f", "s/secret", "file", "fifo", "e"} {
 		data, err := dir.ReadFile(t.Context(), rel, 0)
 		if strings.Contains(string(data), secret) {
@@ -116,17 +118,20 @@ func raceRead(t *testing.T, dir *Dir, calls *tally) {
 }
 
 func raceWrite(t *testing.T, dir *Dir, calls *tally) {
+	t.Helper()
 	calls.add(
 		dir.WriteFile(t.Context(), "d/f", []byte("inside"), 0o600),
 		dir.WriteFile(t.Context(), "s/sub/deeper/f", []byte("inside"), 0o600))
 }
 
 func raceRemove(t *testing.T, dir *Dir, calls *tally) {
+	t.Helper()
 	calls.add(dir.Remove("d/f"), dir.Remove("s/f"), dir.Remove("s/sub/deeper/f"),
 		dir.WriteFile(t.Context(), "d/f", []byte("inside"), 0o600))
 }
 
 func raceScan(t *testing.T, dir *Dir, calls *tally) {
+	t.Helper()
 	list, err := dir.Scan(t.Context(), ScanLimits{})
 	calls.add(err)
 	for _, entry := range list.Entries {
@@ -138,6 +143,7 @@ func raceScan(t *testing.T, dir *Dir, calls *tally) {
 
 // raceUsage may count what was swapped twice, but never the megabyte outside.
 func raceUsage(t *testing.T, dir *Dir, calls *tally) {
+	t.Helper()
 	got, err := dir.Usage(t.Context(), UsageLimits{Unlock: true})
 	calls.add(err)
 	if got.Bytes >= 1<<20 {
@@ -146,6 +152,7 @@ func raceUsage(t *testing.T, dir *Dir, calls *tally) {
 }
 
 func raceStrip(t *testing.T, dir *Dir, calls *tally) {
+	t.Helper()
 	n, err := dir.StripSetID(t.Context(), []Change{{Path: "d/f", Type: "file"}, {Path: "s/f", Type: "file"}})
 	since, also := dir.StripSetIDSince(t.Context(), time.Time{})
 	if n != 0 || since != 0 {

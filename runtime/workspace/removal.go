@@ -3,6 +3,7 @@ package workspace
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -88,7 +89,8 @@ func (r *removal) step() (done bool, err error) {
 		}
 		here.removed = true
 		if full {
-			return false, r.enter(here, entry.name)
+			r.enter(here, entry.name)
+			return false, nil
 		}
 	}
 	return false, nil
@@ -123,11 +125,10 @@ func (r *removal) finish(here *room) (done bool, err error) {
 		parent.left.add(here.left)
 		return false, nil
 	}
-	err = unlinkat(parent.fd, here.name, unix.AT_REMOVEDIR)
-	switch err {
-	case nil:
+	switch err = unlinkat(parent.fd, here.name, unix.AT_REMOVEDIR); {
+	case err == nil:
 		r.again++
-	case unix.ENOTDIR: // swapped: the next pass sees what it is now
+	case errors.Is(err, unix.ENOTDIR): // swapped: the next pass sees what it is now
 	default:
 		r.leave(parent, here.name, err)
 	}
@@ -136,35 +137,33 @@ func (r *removal) finish(here *room) (done bool, err error) {
 
 // enter goes into a directory, or moves it up to the top when it lies too deep.
 // Moving needs write permission on it, so both open it first.
-func (r *removal) enter(here *room, name string) error {
+func (r *removal) enter(here *room, name string) {
 	fd, err := openDir(here.fd, name, true)
-	if err == unix.ENOENT || err == unix.ENOTDIR || err == unix.ELOOP {
-		return nil // swapped: the next pass sees what it is now
+	if swapped(err) {
+		return // the next pass sees what it is now
 	}
 	if err != nil {
 		r.leave(here, name, translate(err))
-		return nil
+		return
 	}
 	if len(r.stack) < maxLevels {
 		r.stack = append(r.stack, room{fd: fd, name: name})
-		return nil
+		return
 	}
 	unix.Close(fd)
 	if err := r.moveUp(here.fd, name); err != nil {
 		r.leave(here, name, fmt.Errorf("move up: %w", err))
-		return nil
 	}
-	return nil
 }
 
 func (r *removal) moveUp(dir int, name string) error {
 	r.moved++
 	to := fmt.Sprintf("%s%d", r.prefix, r.moved)
 	err := unix.Renameat2(dir, name, r.stack[0].fd, to, unix.RENAME_NOREPLACE)
-	if err == unix.EINVAL || err == unix.ENOSYS { // not every file system has the flag
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // not every file system has the flag
 		err = unix.Renameat(dir, name, r.stack[0].fd, to)
 	}
-	if err == unix.ENOENT {
+	if errors.Is(err, unix.ENOENT) {
 		return nil
 	}
 	if err != nil {

@@ -86,13 +86,10 @@ func removeEntry(ctx context.Context, parent int, name string) error {
 			return &RemoveError{Left: []string{name}, Count: 1, Cause: unix.ENOTEMPTY}
 		}
 		top, err := openDir(parent, name, true)
-		switch err {
-		case nil:
-		case unix.ENOENT:
-			return nil
-		case unix.ENOTDIR, unix.ELOOP: // swapped since: unlink decides again
-			continue
-		default:
+		if swapped(err) {
+			continue // unlink decides again
+		}
+		if err != nil {
 			return translate(err)
 		}
 		if err := removeInside(ctx, top); err != nil {
@@ -106,25 +103,30 @@ func removeEntry(ctx context.Context, parent int, name string) error {
 func unlink(dir int, entry dirent) (full bool, err error) {
 	if entry.kind != unix.DT_DIR {
 		err = unlinkat(dir, entry.name, 0)
-		if err != unix.EISDIR {
+		if !errors.Is(err, unix.EISDIR) {
 			return false, err
 		}
 	}
 	err = unlinkat(dir, entry.name, unix.AT_REMOVEDIR)
-	switch err {
-	case unix.ENOTEMPTY, unix.EEXIST:
+	switch {
+	case errors.Is(err, unix.ENOTEMPTY), errors.Is(err, unix.EEXIST):
 		return true, nil
-	case unix.ENOTDIR: // swapped since it was listed
+	case errors.Is(err, unix.ENOTDIR): // swapped since it was listed
 		return false, unlinkat(dir, entry.name, 0)
 	}
 	return false, err
 }
 
+// swapped reports that what was a directory a moment ago is none any more.
+func swapped(err error) bool {
+	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
+}
+
 func unlinkat(dir int, name string, flags int) error {
 	for {
-		switch err := unix.Unlinkat(dir, name, flags); err {
-		case unix.EINTR:
-		case unix.ENOENT:
+		switch err := unix.Unlinkat(dir, name, flags); {
+		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.ENOENT):
 			return nil
 		default:
 			return err

@@ -15,6 +15,7 @@ import (
 var hostile = map[string]func(t testing.TB, dir, outside string){
 	"empty": func(testing.TB, string, string) {},
 	"links out": func(t testing.TB, dir, outside string) {
+		t.Helper()
 		check(t, os.Symlink(outside, dir+"/dir"))
 		check(t, os.Symlink(outside+"/secret", dir+"/file"))
 		check(t, os.Symlink("loop", dir+"/loop"))
@@ -22,6 +23,7 @@ var hostile = map[string]func(t testing.TB, dir, outside string){
 		check(t, os.Symlink("/", dir+"/slash"))
 	},
 	"modes": func(t testing.TB, dir, outside string) {
+		t.Helper()
 		check(t, os.MkdirAll(dir+"/a/b/c", 0o755))
 		writeFile(t, dir+"/a/b/f", "x")
 		check(t, os.Symlink(outside, dir+"/a/b/l"))
@@ -30,25 +32,33 @@ var hostile = map[string]func(t testing.TB, dir, outside string){
 		check(t, os.Chmod(dir+"/a", 0o500))
 	},
 	"specials": func(t testing.TB, dir, _ string) {
+		t.Helper()
 		check(t, unix.Mkfifo(dir+"/fifo", 0o600))
 		check(t, unix.Mknod(dir+"/socket", unix.S_IFSOCK|0o600, 0))
 	},
 	"odd names": func(t testing.TB, dir, _ string) {
+		t.Helper()
 		for _, name := range oddNames {
 			check(t, os.MkdirAll(dir+"/"+name+"/"+name, 0o755))
 		}
 	},
-	"deep": func(t testing.TB, dir, _ string) { makeDeep(t, dir, "d", 3000) },
+	"deep": func(t testing.TB, dir, _ string) {
+		t.Helper()
+		makeDeep(t, dir, "d", 3000)
+	},
 	"deep with long names": func(t testing.TB, dir, _ string) {
+		t.Helper()
 		makeDeep(t, dir, string(make255()), 300)
 	},
 	"many chains": func(t testing.TB, dir, _ string) {
+		t.Helper()
 		for i := range 50 {
 			check(t, os.MkdirAll(fmt.Sprintf("%s/x%d", dir, i), 0o755))
 			makeDeep(t, fmt.Sprintf("%s/x%d", dir, i), "d", 60)
 		}
 	},
 	"deep and locked": func(t testing.TB, dir, _ string) {
+		t.Helper()
 		path := dir
 		for range 100 {
 			path += "/d"

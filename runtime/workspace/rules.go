@@ -172,7 +172,7 @@ func (b *bounds) checkEnd(fd int, id identity) error {
 	if err := unix.Fstatfs(fd, &fs); err != nil {
 		return fmt.Errorf("look at file system: %w", err)
 	}
-	if slices.Contains(kernelFileSystems, int64(fs.Type)) {
+	if slices.Contains(kernelFileSystems, fs.Type) {
 		return refuse("it is on a file system of the kernel")
 	}
 	return nil

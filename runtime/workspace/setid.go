@@ -99,7 +99,7 @@ func stripFile(dir int, rel string) (stripped bool, err error) {
 // stripAt works on an O_PATH descriptor: a file of mode 000 can be opened no
 // other way, and no name is looked up twice.
 func stripAt(dir int, parts []string) (stripped bool, err error) {
-	fd, err := openBeneath(dir, parts, unix.O_PATH, 0)
+	fd, err := openBeneath(dir, parts, unix.O_PATH)
 	if errors.Is(err, ErrNotExist) {
 		return false, nil
 	}
@@ -128,8 +128,12 @@ func stripAt(dir int, parts []string) (stripped bool, err error) {
 // O_PATH descriptor cannot be reached otherwise before Linux 6.13.
 func dropCapabilities(fd int) (had bool, err error) {
 	path := "/proc/self/fd/" + strconv.Itoa(fd)
-	if _, err := unix.Getxattr(path, capabilities, nil); err != nil {
-		return false, nil // none, or a file system without them
+	_, err = unix.Getxattr(path, capabilities, nil)
+	if errors.Is(err, unix.ENODATA) || errors.Is(err, unix.EOPNOTSUPP) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for capabilities: %w", err)
 	}
 	if err := unix.Removexattr(path, capabilities); err != nil {
 		return false, fmt.Errorf("remove capabilities: %w", err)

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"errors"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -13,7 +14,7 @@ const ownerAccess = 0o700
 // away is given it back first: by descriptor, so that it can be no other file.
 func openDir(dir int, name string, unlock bool) (int, error) {
 	fd, err := openAt(dir, name, unix.O_RDONLY|unix.O_DIRECTORY, 0, unix.RESOLVE_NO_XDEV)
-	if !unlock || err != nil && err != unix.EACCES {
+	if !unlock || err != nil && !errors.Is(err, unix.EACCES) {
 		return fd, err
 	}
 	if err == nil {
@@ -39,7 +40,7 @@ func openDir(dir int, name string, unlock bool) (int, error) {
 // is given back, since nothing beneath could even be looked at.
 func reopenTop(fd int) (int, error) {
 	top, err := openAt(fd, ".", unix.O_RDONLY|unix.O_DIRECTORY, 0, 0)
-	if err != unix.EACCES {
+	if !errors.Is(err, unix.EACCES) {
 		return top, translate(err)
 	}
 	if err := unlockDir(fd); err != nil {
@@ -68,7 +69,7 @@ func unlockDir(fd int) error {
 // chmodFD sets the mode of the file that fd is open on, O_PATH or not.
 func chmodFD(fd int, mode uint32) error {
 	err := unix.Fchmodat(fd, "", mode, unix.AT_EMPTY_PATH)
-	if err == unix.EOPNOTSUPP || err == unix.EPERM {
+	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EPERM) {
 		// fchmodat2 came with Linux 6.6, and older seccomp filters deny it.
 		return chmodByProc(fd, mode)
 	}

@@ -117,7 +117,7 @@ func TestMountsAreNotEntered(t *testing.T) {
 	if err := unix.Mount(outside.dir, dir.Path()+"/mnt", "", unix.MS_BIND, ""); err != nil {
 		t.Skipf("mounting needs root: %v", err)
 	}
-	defer unix.Unmount(dir.Path()+"/mnt", unix.MNT_DETACH)
+	defer func() { check(t, unix.Unmount(dir.Path()+"/mnt", unix.MNT_DETACH)) }()
 	if list := scanDir(t, dir); len(list.Entries) != 1 || !list.Truncated {
 		t.Errorf("scan: %q", describe(list))
 	}

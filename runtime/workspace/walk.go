@@ -71,7 +71,7 @@ func (w *walk) run(ctx context.Context, fd int) error {
 		inner := here.inner[0]
 		here.inner = here.inner[1:]
 		if err := w.enter(inner); err != nil {
-			if err != unix.ENOENT { // gone meanwhile: nothing is missing
+			if !errors.Is(err, unix.ENOENT) { // gone meanwhile: nothing is missing
 				w.incomplete(inner.self, translate(err))
 			}
 			continue
@@ -123,7 +123,7 @@ func (w *walk) list(ctx context.Context) error {
 func (w *walk) look(here *level, name string) error {
 	st := &w.stat
 	if err := statAt(here.fd, name, w.mask, st); err != nil {
-		if err != unix.ENOENT {
+		if !errors.Is(err, unix.ENOENT) {
 			w.incomplete(here.self, err)
 		}
 		return nil
