@@ -138,7 +138,11 @@ func (m mmdebstrap) arguments(ctx context.Context, mode string) ([]string, error
 	}
 	if options != "" {
 		file := filepath.Join(m.temp, "apt.conf")
-		if err := os.WriteFile(file, []byte(options), 0o600); err != nil {
+		perm := os.FileMode(0o600) // a proxy's address may hold a password
+		if mode == "unshare" {
+			perm = 0o644 // apt runs as another id, and any user could read it before
+		}
+		if err := os.WriteFile(file, []byte(options), perm); err != nil {
 			return nil, fmt.Errorf("write apt options: %w", err)
 		}
 		args = append(args, "--aptopt="+file)
