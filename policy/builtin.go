@@ -26,7 +26,7 @@ func Builtin() Effective {
 func builtinLimits() Limits {
 	return Limits{
 		Memory:         1 * GiB,
-		CPUs:           1,
+		CPUs:           2,
 		PIDs:           128,
 		Timeout:        Duration(60 * time.Second),
 		Output:         1 * MiB,

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	goruntime "runtime"
 	"strconv"
 	"strings"
@@ -224,6 +223,3 @@ func restrictCPUs(n int) error {
 	}
 	return nil
 }
-
-// bundleRoot is the empty directory that OCI wants as root.path.
-func bundleRoot(l *lease) string { return filepath.Join(l.path("bundle"), "rootfs") }

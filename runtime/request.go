@@ -1,7 +1,9 @@
 package runtime
 
 import (
+	"fmt"
 	"io"
+	"strings"
 
 	"gaol/policy"
 	"gaol/runtime/workspace"
@@ -48,4 +50,31 @@ type Rootfs struct {
 	Env    []string // NAME=value
 	UID    uint32   // the user inside; never 0
 	GID    uint32
+}
+
+func (r Request) check() error {
+	switch {
+	case (r.Code == nil) == (len(r.Command) == 0):
+		return fmt.Errorf("%w: it needs either code or a command", ErrBadRequest)
+	case r.Code == nil && r.Command[0] == "":
+		return fmt.Errorf("%w: the command is empty", ErrBadRequest)
+	case r.Rootfs.Path == "":
+		return fmt.Errorf("%w: it names no rootfs", ErrBadRequest)
+	case r.Rootfs.UID == 0:
+		return fmt.Errorf("%w: user 0 inside is never used", ErrBadRequest)
+	}
+	for _, arg := range r.Command {
+		if strings.ContainsRune(arg, 0) {
+			return fmt.Errorf("%w: the argument %q has a NUL byte", ErrBadRequest, arg)
+		}
+	}
+	for _, m := range r.Mounts {
+		if err := CheckDestination(m.Destination); err != nil {
+			return err
+		}
+	}
+	if err := r.Policy.Validate(); err != nil {
+		return err
+	}
+	return CheckEnv(r.Policy, r.Env)
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gaol/policy"
+	"gaol/runtime"
 )
 
 func newBenchCommand(a *app) *cobra.Command {
@@ -34,9 +34,10 @@ func newBenchStartCommand(a *app) *cobra.Command {
 		Use:   "start",
 		Short: "Compare a cold gaol run with bare runsc run of the same bundle",
 		Long: `Run print(1) cold by gaol, as a whole process from start to end, and by bare
-runsc run over a bundle with the same rootfs and arguments, one after the other
-in turn, and print the medians and their ratio. The bare run has what runsc
-gives by itself: no cgroup, no seccomp profile for the program, no workspace.`,
+runsc run over the same bundle, one after the other
+in turn, and print the medians and their ratio. Both run the same bundle: the
+same rootfs, guest, seccomp profile and mounts; the bare one has no cgroup, no
+watchdog, no host id of its own, and nobody reads its result.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return a.benchStart(c.Context(), runs, asJSON) },
 	}
@@ -134,11 +135,21 @@ func (a *app) benchSides(ctx context.Context) (_ []*benchSide, undo func(), err 
 			undo()
 		}
 	}()
+	const source = "print(1)\n"
 	script := filepath.Join(dir, "one.py")
-	if err := os.WriteFile(script, []byte("print(1)\n"), 0o600); err != nil {
+	if err := os.WriteFile(script, []byte(source), 0o600); err != nil {
 		return nil, nil, fmt.Errorf("write the script: %w", err)
 	}
-	if err := writeBareBundle(filepath.Join(dir, "bundle"), rootfs.Path); err != nil {
+	bundle, state, workspace := filepath.Join(dir, "bundle"), filepath.Join(dir, "state"), filepath.Join(dir, "ws")
+	if err := os.Mkdir(workspace, 0o777); err != nil {
+		return nil, nil, fmt.Errorf("make the bare workspace: %w", err)
+	}
+	req := runtime.Request{
+		Policy: policy.Builtin().Policy, Rootfs: rootfsOf(rootfs),
+		Code: &runtime.Code{Name: "one.py", Source: []byte(source)},
+	}
+	flags, stdin, err := runtime.BareBundle(bundle, workspace, req)
+	if err != nil {
 		return nil, nil, err
 	}
 	self, err := os.Executable()
@@ -154,40 +165,11 @@ func (a *app) benchSides(ctx context.Context) (_ []*benchSide, undo func(), err 
 		{Name: "gaol run, cold", start: func() *exec.Cmd { return exec.CommandContext(ctx, self, run...) }},
 		{Name: "bare runsc run", start: func() *exec.Cmd {
 			n++
-			return exec.CommandContext(ctx, cfg.Runsc, "--root="+filepath.Join(dir, "state"), "--network=none",
-				"--ignore-cgroups", "--overlay2=none", "run", "--bundle="+filepath.Join(dir, "bundle"), fmt.Sprintf("bare-%d-%d", os.Getpid(), n))
+			args := append([]string{"--root=" + state}, flags...)
+			args = append(args, "run", "--bundle="+bundle, fmt.Sprintf("bare-%d", n))
+			cmd := exec.CommandContext(ctx, cfg.Runsc, args...)
+			cmd.Stdin = bytes.NewReader(stdin)
+			return cmd
 		}},
 	}, undo, nil
-}
-
-// writeBareBundle writes the smallest bundle that runs print(1) in the rootfs.
-func writeBareBundle(dir, rootfs string) error {
-	if err := os.MkdirAll(filepath.Join(dir, "rootfs"), 0o755); err != nil {
-		return fmt.Errorf("make the bare bundle: %w", err)
-	}
-	linux := map[string]any{"namespaces": []map[string]string{{"type": "pid"}, {"type": "mount"}, {"type": "ipc"}, {"type": "uts"}, {"type": "network"}}}
-	if uid := os.Geteuid(); uid != 0 {
-		linux["uidMappings"] = []map[string]int{{"containerID": 1000, "hostID": uid, "size": 1}}
-		linux["gidMappings"] = []map[string]int{{"containerID": 1000, "hostID": os.Getegid(), "size": 1}}
-		linux["namespaces"] = append(linux["namespaces"].([]map[string]string), map[string]string{"type": "user"})
-	}
-	spec := map[string]any{
-		"ociVersion": "1.2.1",
-		"root":       map[string]any{"path": "rootfs", "readonly": true},
-		"process": map[string]any{
-			"args": []string{"python3", "-I", "-c", "print(1)"}, "cwd": "/",
-			"env":  []string{"PATH=/usr/bin:/bin"},
-			"user": map[string]int{"uid": 1000, "gid": 1000},
-		},
-		"annotations": map[string]string{"dev.gvisor.spec.rootfs.source": rootfs, "dev.gvisor.spec.rootfs.type": "erofs"},
-		"linux":       linux,
-	}
-	data, err := json.Marshal(spec)
-	if err != nil {
-		return fmt.Errorf("encode the bare bundle: %w", err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "config.json"), data, 0o644); err != nil {
-		return fmt.Errorf("write the bare bundle: %w", err)
-	}
-	return nil
 }

@@ -112,10 +112,7 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string, dash int) err
 		return err
 	}
 	defer rootfs.Close()
-	req.Rootfs = runtime.Rootfs{
-		Path: rootfs.Path, Digest: rootfs.Digest.String(), Env: rootfs.Config.Env,
-		UID: rootfs.Config.UID, GID: rootfs.Config.GID,
-	}
+	req.Rootfs = rootfsOf(rootfs)
 	return a.execute(ctx, f, cfg, req, kept)
 }
 
@@ -297,6 +294,11 @@ func (f *runFlags) resolve(ctx context.Context, cfg *config, p policy.Policy) (*
 		return nil, fmt.Errorf("the policy does not allow image %s (%s): images.allowed lists %s", ref, rootfs.Digest, strings.Join(p.Images.Allowed, ", "))
 	}
 	return rootfs, nil
+}
+
+// rootfsOf introduces an image to the runtime.
+func rootfsOf(r *images.Rootfs) runtime.Rootfs {
+	return runtime.Rootfs{Path: r.Path, Digest: r.Digest.String(), Env: r.Config.Env, UID: r.Config.UID, GID: r.Config.GID}
 }
 
 func imageAllowed(allowed []string, ref string, rootfs *images.Rootfs) bool {

@@ -96,10 +96,7 @@ func sandboxes(t testing.TB, image string) (*runtime.Engine, func() runtime.Requ
 	return engine, func() runtime.Request {
 		return runtime.Request{
 			Policy: policy.Builtin().Policy,
-			Rootfs: runtime.Rootfs{
-				Path: rootfs.Path, Digest: rootfs.Digest.String(), Env: rootfs.Config.Env,
-				UID: rootfs.Config.UID, GID: rootfs.Config.GID,
-			},
+			Rootfs: rootfsOf(rootfs),
 		}
 	}
 }

@@ -1,0 +1,96 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// start brings the program to life, and the readers of its output.
+func (x *execution) start(ctx context.Context) error {
+	p, err := x.locate()
+	if err != nil {
+		return err
+	}
+	if err := x.writeBundle(p); err != nil {
+		return err
+	}
+	x.stages.mark("bundle")
+	if x.req.Code != nil {
+		if x.frame, err = newFrame(x.req.Code, x.req.Policy.Python.DenyImports); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	l, err := launch(ctx, launchInput{lease: x.lease, runsc: p.runsc, mounts: p.private, group: x.group, affinity: x.plan.affinity})
+	if err != nil {
+		return err
+	}
+	x.stages.mark("create")
+	x.sandbox = &sandbox{lease: x.lease, launched: l, ended: make(chan struct{})}
+	go x.sandbox.watch()
+	if err := x.recheckSources(); err != nil {
+		return err
+	}
+	if x.control, err = dialControl(x.lease.path("r")); err != nil {
+		return err
+	}
+	go x.feed()
+	x.capture()
+	x.began = time.Now()
+	if err := x.control.start(ctx); err != nil {
+		return err
+	}
+	x.mu.Lock()
+	x.stages.mark("start")
+	x.mu.Unlock()
+	x.follow()
+	return nil
+}
+
+// recheckSources tells whether what was mounted by name is what was opened.
+func (x *execution) recheckSources() error {
+	for _, m := range x.req.Mounts {
+		if err := m.Source.Recheck(); err != nil {
+			return err
+		}
+	}
+	if x.req.Workspace == nil {
+		return nil
+	}
+	return x.workspace.Recheck()
+}
+
+// follow asks the sandbox for the program's wait status.
+func (x *execution) follow() {
+	x.status = make(chan waited, 1)
+	go func() {
+		status, err := x.control.wait(context.Background())
+		_ = x.control.close() // or else the sandbox would not end by itself
+		x.status <- waited{status, err}
+	}()
+}
+
+// feed writes the code and the program's input. A program that does not read,
+// or has ended, breaks the pipe: that is its own affair.
+func (x *execution) feed() {
+	defer x.sandbox.stdin.Close()
+	if _, err := x.sandbox.stdin.Write(x.frame.data); err != nil || x.req.Stdin == nil {
+		return
+	}
+	_, _ = io.Copy(x.sandbox.stdin, x.req.Stdin)
+}
+
+func (x *execution) capture() {
+	limits := x.req.Policy.Limits
+	over := func() { x.stop(OutputLimit, fmt.Sprintf("more than %s of output", limits.OutputTotal)) }
+	var once sync.Once
+	first := func() { once.Do(func() { x.mu.Lock(); x.stages.mark("first output"); x.mu.Unlock() }) }
+	x.stdout = capture{keep: int(limits.Output), limit: int64(limits.OutputTotal), over: over, tee: x.req.Stdout, first: first}
+	x.stderr = capture{keep: int(limits.Output), limit: int64(limits.OutputTotal), over: over, tee: x.req.Stderr, first: first, hold: x.frame.nonce}
+	x.readers.Go(func() { _ = x.stdout.read(x.sandbox.stdout) })
+	x.readers.Go(func() { _ = x.stderr.read(x.sandbox.stderr) })
+}
