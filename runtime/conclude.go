@@ -99,7 +99,12 @@ func (x *execution) changes(ctx context.Context, r *Result) error {
 	if x.managed {
 		return nil
 	}
-	r.SetIDStripped, err = x.workspace.StripSetID(ctx, r.Files)
+	if after.Truncated {
+		// What is beyond the listing may have the bits too.
+		r.SetIDStripped, err = x.workspace.StripSetIDSince(ctx, x.began)
+	} else {
+		r.SetIDStripped, err = x.workspace.StripSetID(ctx, r.Files)
+	}
 	return err
 }
 

@@ -45,12 +45,11 @@ func trimPartialEnd(b []byte) []byte {
 
 // trimPartialStart drops the end of a rune that the start cuts off.
 func trimPartialStart(b []byte) []byte {
-	for i := 0; i < utf8.UTFMax-1 && i < len(b); i++ {
-		if utf8.RuneStart(b[i]) {
-			return b[i:]
-		}
+	i := 0
+	for i < utf8.UTFMax-1 && i < len(b) && !utf8.RuneStart(b[i]) {
+		i++
 	}
-	return b
+	return b[i:]
 }
 
 // capture reads one stream to its end in constant memory.

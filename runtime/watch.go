@@ -100,7 +100,7 @@ func (x *execution) watchWorkspace(ctx context.Context) {
 // overWorkspace says which limit the workspace exceeds, "" when it is within.
 func (x *execution) overWorkspace(ctx context.Context) (string, error) {
 	limits := x.req.Policy.Limits
-	use, err := x.workspace.Usage(ctx, workspace.UsageLimits{Bytes: int64(limits.Workspace), Entries: limits.WorkspaceFiles})
+	use, err := x.workspace.Usage(ctx, workspace.UsageLimits{Bytes: int64(limits.Workspace), Entries: limits.WorkspaceFiles, Unlock: true})
 	if err != nil && !errors.Is(err, workspace.ErrNotExist) {
 		return "", err
 	}
