@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"gaol/policy"
 	"gaol/runtime"
@@ -128,6 +129,8 @@ func (a *app) benchSides(ctx context.Context) (_ []*benchSide, undo func(), err 
 	}
 	undo = func() {
 		_ = rootfs.Close()
+		// As root, runsc leaves an empty network namespace mounted in its root.
+		_ = unix.Unmount(filepath.Join(dir, "state", "null-netns"), unix.MNT_DETACH)
 		_ = os.RemoveAll(dir)
 	}
 	defer func() {

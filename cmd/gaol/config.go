@@ -34,14 +34,18 @@ type hostConfig struct {
 	State        string `toml:"state"`
 }
 
-const defaultIDs = "1879048192-1879113727"
+// defaultConfig is the configuration of a host without a config.toml. The ids
+// lie just above those that systemd gives to containers.
+func defaultConfig() *config {
+	return &config{Image: "python", Host: hostConfig{IDs: "1879048192-1879113727"}}
+}
 
 // systemData holds the images that root made, for all users.
 const systemData = "/var/lib/gaol"
 
 // loadConfig reads the first config.toml there is.
 func (a *app) loadConfig() (*config, error) {
-	c := &config{Image: "python", Host: hostConfig{IDs: defaultIDs}}
+	c := defaultConfig()
 	for _, path := range a.configPaths() {
 		data, err := policy.ReadTrusted(path)
 		if errors.Is(err, fs.ErrNotExist) && a.configFile == "" {

@@ -11,6 +11,7 @@ import (
 	"gaol/policy"
 	"gaol/runtime"
 	"gaol/runtime/cgroup"
+	"gaol/runtime/workspace"
 )
 
 // needSandbox skips a test on a machine without runsc and the images that make
@@ -105,4 +106,14 @@ func sandboxes(t testing.TB, image string) (*runtime.Engine, func() runtime.Requ
 func python(req runtime.Request, source string) runtime.Request {
 	req.Code = &runtime.Code{Name: "test.py", Source: []byte(source)}
 	return req
+}
+
+func openWorkspace(t testing.TB, path string) *workspace.Dir {
+	t.Helper()
+	dir, err := workspace.Open(path, workspace.Rules{Roots: []string{"/"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = dir.Close() })
+	return dir
 }
