@@ -19,6 +19,8 @@ type config struct {
 	Host  struct {
 		CgroupParent string `toml:"cgroup_parent"`
 		IDs          string `toml:"ids"`
+		Data         string `toml:"data"`
+		State        string `toml:"state"`
 	} `toml:"host"`
 	policy.Document
 }

@@ -19,8 +19,8 @@ type hostMeans struct {
 // plan says how each limit of a policy will be enforced.
 type plan struct {
 	receipt  Receipt
-	affinity int // processors the sandbox is kept on, 0 for all
-	watchRSS bool
+	affinity int  // processors the sandbox is kept on, 0 for all
+	watch    bool // the watchdog holds the memory limit
 }
 
 // hostTasksPerTask bounds the threads that gVisor's own processes need on the
@@ -53,7 +53,7 @@ func newPlan(p policy.Policy, host hostMeans) (plan, error) {
 	}}
 	if !slices.Contains(host.cgroups, "memory") {
 		pl.receipt["memory"] = ByWatchdog
-		pl.watchRSS = true
+		pl.watch = true
 	}
 	if !slices.Contains(host.cgroups, "cpus") {
 		pl.receipt["cpus"], pl.affinity = cpusWithoutCgroup(float64(p.Limits.CPUs), host.cpus)

@@ -63,6 +63,7 @@ type execution struct {
 
 	sandbox *sandbox
 	control *control
+	gauge   *gauge // nil where a cgroup holds the memory limit
 	status  chan waited
 	stdout  capture
 	stderr  capture
@@ -134,6 +135,9 @@ func (x *execution) teardown(ctx context.Context) error {
 		<-s.ended
 		errs = append(errs, s.reapGofer(ctx), s.pidfd.Close())
 		s.closePipes()
+	}
+	if x.gauge != nil {
+		x.gauge.close()
 	}
 	if x.control != nil {
 		errs = append(errs, x.control.close())

@@ -35,6 +35,11 @@ func (x *execution) start(ctx context.Context) error {
 	if err := x.recheckSources(); err != nil {
 		return err
 	}
+	if x.plan.watch {
+		if x.gauge, err = newGauge(l.pid); err != nil {
+			return err
+		}
+	}
 	if x.control, err = dialControl(x.lease.path("r")); err != nil {
 		return err
 	}

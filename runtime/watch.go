@@ -1,12 +1,9 @@
 package runtime
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"strconv"
 	"time"
 
 	"gaol/runtime/workspace"
@@ -19,27 +16,19 @@ const memoryInterval = 5 * time.Millisecond
 // watchMemory kills a sandbox that holds more memory than it may, where no
 // cgroup does that.
 func (x *execution) watchMemory(ctx context.Context) {
-	if !x.plan.watchRSS {
+	if x.gauge == nil {
 		return
 	}
-	status, err := os.Open(fmt.Sprintf("/proc/%d/status", x.sandbox.pid))
-	if err != nil {
-		return // it has ended already
-	}
-	defer status.Close()
+	defer x.gauge.close()
 	limit := x.req.Policy.Limits.Memory
 	tick := time.NewTicker(memoryInterval)
 	defer tick.Stop()
-	buf := make([]byte, 4096)
 	for {
-		n, err := status.ReadAt(buf, 0)
-		if n == 0 && err != nil {
-			return
+		held, err := x.gauge.read()
+		if err != nil {
+			return // the process has ended: its memory was still to be read before
 		}
-		held := heldMemory(buf[:n])
-		x.mu.Lock()
 		x.peak = max(x.peak, held)
-		x.mu.Unlock()
 		if held > int64(limit) {
 			x.stop(OOM, fmt.Sprintf("held %d bytes of memory, more than %s", held, limit))
 			return
@@ -50,23 +39,6 @@ func (x *execution) watchMemory(ctx context.Context) {
 		case <-tick.C:
 		}
 	}
-}
-
-// heldMemory is what a process holds that is not a file's, from /proc/PID/status.
-// The memory of the sandboxed program is a memfd of the sandbox process.
-func heldMemory(status []byte) int64 {
-	var total int64
-	for line := range bytes.Lines(status) {
-		name, rest, _ := bytes.Cut(line, []byte(":"))
-		if n := string(name); n != "RssAnon" && n != "RssShmem" {
-			continue
-		}
-		kib, err := strconv.ParseInt(string(bytes.TrimSuffix(bytes.TrimSpace(rest), []byte(" kB"))), 10, 64)
-		if err == nil {
-			total += kib << 10
-		}
-	}
-	return total
 }
 
 // The watchdog of the workspace rests at least workspaceRest, and spends at
