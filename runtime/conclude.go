@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -86,8 +87,27 @@ func (x *execution) outcome(ctx context.Context, r *Result) error {
 	return nil
 }
 
+// removeMountPoints takes away the empty files and directories that gVisor made
+// in the workspace for mounts to cover. What the program filled stays.
+func (x *execution) removeMountPoints() {
+	was := map[string]bool{}
+	for _, entry := range x.before.Entries {
+		was[entry.Path] = true
+	}
+	for _, m := range x.req.Mounts {
+		rel, inside := strings.CutPrefix(m.Destination, workspacePath+"/")
+		for ; inside && rel != "." && !was[rel]; rel = path.Dir(rel) {
+			// A directory that is not empty, or one that is gone, is fine.
+			if x.workspace.Remove(rel) != nil {
+				break
+			}
+		}
+	}
+}
+
 // changes lists what the program did to the workspace.
 func (x *execution) changes(ctx context.Context, r *Result) error {
+	x.removeMountPoints()
 	after, err := x.workspace.Scan(ctx, workspace.ScanLimits{})
 	if err != nil {
 		return err

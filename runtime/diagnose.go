@@ -35,7 +35,7 @@ const (
 
 // Diagnose looks at the host without changing it.
 func Diagnose(cfg Config, p policy.Policy) []Check {
-	checks := []Check{checkKernel(), checkPlatform(), checkUserns(), checkRunsc(cfg.Runsc)}
+	checks := []Check{checkKernel(), checkPlatform(), checkUser(), checkUserns(), checkRunsc(cfg.Runsc)}
 	group, means := checkCgroup(cfg.Cgroup)
 	checks = append(checks, group)
 	return append(checks, checkLimits(p, means))
@@ -68,6 +68,17 @@ func checkPlatform() Check {
 		return Check{name, CheckFail, "the kernel has no seccomp trap action", "use a kernel with CONFIG_SECCOMP_FILTER"}
 	}
 	return Check{Name: name, Status: CheckOK, Detail: "systrap (seccomp trap is there)"}
+}
+
+func checkUser() Check {
+	const name = "user"
+	if os.Geteuid() != 0 {
+		return Check{Name: name, Status: CheckOK, Detail: "ordinary, sandboxes run under your own id"}
+	}
+	if err := checkPrivileges(); err != nil {
+		return Check{name, CheckFail, err.Error(), "run gaol as an ordinary user, or give the container this capability"}
+	}
+	return Check{Name: name, Status: CheckOK, Detail: "root, each sandbox runs under an unprivileged id of its own"}
 }
 
 // usernsSwitches are the sysctls that forbid user namespaces to ordinary users.

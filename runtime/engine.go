@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -23,6 +25,8 @@ var (
 	ErrRunsc = errors.New("unusable runsc")
 	// ErrLost: the sandbox ended without a word, and not by a limit of its own.
 	ErrLost = errors.New("lost the sandbox")
+	// ErrNotRoot: user 0 without root's rights; an ordinary user can do more.
+	ErrNotRoot = errors.New("this user 0 is no root")
 	// ErrNoUserns: this host forbids user namespaces to this user.
 	ErrNoUserns = errors.New("no user namespaces")
 )
@@ -82,6 +86,9 @@ func Open(cfg Config) (*Engine, error) {
 		return nil, err
 	}
 	if e.root {
+		if err := checkPrivileges(); err != nil {
+			return nil, err
+		}
 		if err := checkReachable(cfg.State); err != nil {
 			return nil, err
 		}
@@ -108,6 +115,28 @@ func (e *Engine) makeState() error {
 		}
 		if err := os.Chmod(dir, mode); err != nil {
 			return fmt.Errorf("make the state directory: %w", err)
+		}
+	}
+	return nil
+}
+
+// rootNeeds are the capabilities without which user 0 is no root: in somebody
+// else's container, say.
+var rootNeeds = map[string]uint{
+	"CAP_CHOWN": unix.CAP_CHOWN, "CAP_KILL": unix.CAP_KILL, "CAP_SETGID": unix.CAP_SETGID,
+	"CAP_SETUID": unix.CAP_SETUID, "CAP_SYS_ADMIN": unix.CAP_SYS_ADMIN,
+}
+
+// checkPrivileges tells whether user 0 may do what root does here.
+func checkPrivileges() error {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var sets [2]unix.CapUserData
+	if err := unix.Capget(&header, &sets[0]); err != nil {
+		return fmt.Errorf("read capabilities: %w", err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(rootNeeds)) {
+		if bit := rootNeeds[name]; sets[bit/32].Effective&(1<<(bit%32)) == 0 {
+			return fmt.Errorf("%w: it lacks %s", ErrNotRoot, name)
 		}
 	}
 	return nil

@@ -55,7 +55,7 @@ func CheckRunsc(path string) error {
 // explainNoUserns recognises a host that forbids user namespaces.
 func explainNoUserns(err error) error {
 	if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EUSERS) {
-		return fmt.Errorf("%w: %w; `gaol doctor` says which switch forbids them", ErrNoUserns, err)
+		return fmt.Errorf("%w: %w", ErrNoUserns, err)
 	}
 	return err
 }

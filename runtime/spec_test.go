@@ -80,7 +80,7 @@ func TestCheckEnv(t *testing.T) {
 
 func TestCheckDestination(t *testing.T) {
 	for destination, ok := range map[string]bool{
-		"/workspace/in": true, "/tmp/in": true, "/data": true, "/opt/x": true,
+		"/workspace/in": true, "/tmp/in": true, "/data": false, "/workspaces/x": false,
 		"": false, "in": false, "/": false, "/workspace": false, "/tmp": false, "/workspace/../etc": false,
 		"/proc/x": false, "/usr/lib": false, "/etc": false, "/dev/shm": false, "/workspace/": false, "/a\x00": false,
 	} {

@@ -85,6 +85,10 @@ func hintFor(err error) string {
 		return "`gaol doctor` says what this host lacks; enforcement.allow_unenforced in config.toml lets the run go on without"
 	case errors.Is(err, runtime.ErrRunsc):
 		return "`make build` makes runsc beside gaol; runsc in config.toml names another one"
+	case errors.Is(err, runtime.ErrNotRoot):
+		return "run gaol as an ordinary user, or give the container this capability"
+	case errors.Is(err, runtime.ErrNoUserns):
+		return "`gaol doctor` says which switch forbids them and how to set it"
 	case errors.Is(err, policy.ErrUnsafeFile):
 		return "the file must be yours or root's and writable by nobody else"
 	case errors.Is(err, workspace.ErrNotAllowed):
