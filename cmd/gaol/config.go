@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -153,12 +154,12 @@ func (c *config) store() (*images.Store, error) {
 }
 
 // engine opens the runtime. The caller closes it.
-func (c *config) engine() (*runtime.Engine, error) {
+func (c *config) engine(ctx context.Context) (*runtime.Engine, error) {
 	ids, err := parseIDs(c.Host.IDs)
 	if err != nil {
 		return nil, err
 	}
-	return runtime.Open(runtime.Config{
+	return runtime.Open(ctx, runtime.Config{
 		State: c.Host.State, Runsc: c.Runsc, IDs: ids,
 		Cgroup: cgroup.Config{Parent: c.Host.CgroupParent, SessionBus: sessionBus()},
 	})

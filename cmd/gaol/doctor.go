@@ -69,7 +69,7 @@ func (a *app) diagnose(ctx context.Context) []runtime.Check {
 		checks[0] = runtime.Check{Name: "configuration", Status: runtime.CheckFail, Detail: err.Error(), Fix: "correct the file"}
 		effective = policy.Builtin()
 	}
-	checks = append(checks, runtime.Diagnose(runtime.Config{
+	checks = append(checks, runtime.Diagnose(ctx, runtime.Config{
 		Runsc:  cfg.Runsc,
 		Cgroup: cgroup.Config{Parent: cfg.Host.CgroupParent, SessionBus: sessionBus()},
 	}, effective.Policy)...)

@@ -18,7 +18,7 @@ killed. Every gaol run does this too; nothing of a live one is touched.`,
 			if err != nil {
 				return err
 			}
-			engine, err := cfg.engine()
+			engine, err := cfg.engine(c.Context())
 			if err != nil {
 				return err
 			}

@@ -118,7 +118,7 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string, dash int) err
 
 // execute runs the request and prints its result.
 func (a *app) execute(ctx context.Context, f *runFlags, cfg *config, req runtime.Request, kept string) (err error) {
-	engine, err := cfg.engine()
+	engine, err := cfg.engine(ctx)
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ func testStore(t testing.TB) *images.Store {
 }
 
 var haveCgroup = sync.OnceValue(func() bool {
-	_, err := cgroup.Find(cgroup.Config{})
+	_, err := cgroup.Find(context.Background(), cgroup.Config{})
 	return err == nil
 })
 
@@ -74,7 +74,7 @@ func sandboxes(t testing.TB, image string) (*runtime.Engine, func() runtime.Requ
 	if err := os.Chmod(state, 0o711); err != nil {
 		t.Fatal(err)
 	}
-	engine, err := runtime.Open(runtime.Config{State: filepath.Join(state, "s"), Runsc: testRunsc(), IDs: runtime.IDRange{First: 1879048192, Last: 1879113727}})
+	engine, err := runtime.Open(t.Context(), runtime.Config{State: filepath.Join(state, "s"), Runsc: testRunsc(), IDs: runtime.IDRange{First: 1879048192, Last: 1879113727}})
 	if err != nil {
 		t.Fatal(err)
 	}

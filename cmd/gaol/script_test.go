@@ -68,6 +68,7 @@ func setupScript(e *testscript.Env) error {
 		return err
 	}
 	e.Setenv("DEMO", data)
+	e.Setenv("RUNSC", testRunsc())
 	return os.WriteFile(filepath.Join(e.WorkDir, "cfg/gaol/config.toml"), []byte(testConfig(e.WorkDir)), 0o600)
 }
 
