@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -34,9 +35,9 @@ const (
 )
 
 // Diagnose looks at the host without changing it.
-func Diagnose(cfg Config, p policy.Policy) []Check {
-	checks := []Check{checkKernel(), checkPlatform(), checkUser(), checkUserns(), checkRunsc(cfg.Runsc)}
-	group, means := checkCgroup(cfg.Cgroup)
+func Diagnose(ctx context.Context, cfg Config, p policy.Policy) []Check {
+	checks := []Check{checkKernel(), checkPlatform(), checkUser(), checkUserns(ctx), checkRunsc(cfg.Runsc)}
+	group, means := checkCgroup(ctx, cfg.Cgroup)
 	checks = append(checks, group)
 	return append(checks, checkLimits(p, means))
 }
@@ -89,7 +90,7 @@ var usernsSwitches = []struct{ file, forbids, fix string }{
 }
 
 // checkUserns makes user namespaces as gaol does, one within the other.
-func checkUserns() Check {
+func checkUserns(ctx context.Context) Check {
 	const name = "user namespaces"
 	self, err := os.Readlink("/proc/self/exe")
 	if err != nil {
@@ -103,7 +104,7 @@ func checkUserns() Check {
 		Pdeathsig:   syscall.SIGKILL,
 		Credential:  &syscall.Credential{Uid: insideID, Gid: insideID, NoSetGroups: true},
 	}
-	cmd := exec.Command(self, "--version")
+	cmd := exec.CommandContext(ctx, self, "--version")
 	cmd.Env, cmd.SysProcAttr = []string{}, attr
 	err = cmd.Start()
 	if err == nil {
@@ -131,10 +132,10 @@ func checkRunsc(path string) Check {
 	return Check{Name: name, Status: CheckOK, Detail: fmt.Sprintf("%s, gVisor %s", path, RunscVersion)}
 }
 
-func checkCgroup(cfg cgroup.Config) (Check, hostMeans) {
+func checkCgroup(ctx context.Context, cfg cgroup.Config) (Check, hostMeans) {
 	const name = "cgroup"
 	probe := &Engine{cfg: Config{Cgroup: cfg}}
-	if err := probe.findMeans(); err != nil {
+	if err := probe.findMeans(ctx); err != nil {
 		return Check{name, CheckFail, err.Error(), "correct host.cgroup_parent in config.toml"}, probe.means
 	}
 	if probe.hierarchy == nil || len(probe.means.cgroups) < 3 {

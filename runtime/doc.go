@@ -1,7 +1,7 @@
 // Package runtime runs one piece of untrusted code, or one command, in one
 // gVisor sandbox, and destroys the sandbox afterwards.
 //
-//	engine, err := runtime.Open(runtime.Config{State: "/run/gaol", Runsc: "/usr/local/bin/runsc"})
+//	engine, err := runtime.Open(ctx, runtime.Config{State: "/run/gaol", Runsc: "/usr/local/bin/runsc"})
 //	if err != nil { … }
 //	defer engine.Close()
 //	result, err := engine.Run(ctx, runtime.Request{

@@ -64,8 +64,8 @@ type Engine struct {
 }
 
 // Open checks the configuration and the host, and makes the state directory.
-// The caller closes the engine.
-func Open(cfg Config) (*Engine, error) {
+// The caller closes the engine. ctx bounds only the opening.
+func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	e := &Engine{cfg: cfg, root: os.Geteuid() == 0}
 	if !filepath.IsAbs(cfg.State) {
 		return nil, fmt.Errorf("open the state directory %q: not an absolute path", cfg.State)
@@ -97,7 +97,7 @@ func Open(cfg Config) (*Engine, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("become a child subreaper: %w", err)
 	}
-	return e, e.findMeans()
+	return e, e.findMeans(ctx)
 }
 
 func (e *Engine) makeState() error {
@@ -156,13 +156,13 @@ func checkReachable(dir string) error {
 	return nil
 }
 
-func (e *Engine) findMeans() error {
+func (e *Engine) findMeans(ctx context.Context) error {
 	var cpus unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &cpus); err != nil {
 		return fmt.Errorf("read the processors to run on: %w", err)
 	}
 	e.means.cpus = cpus.Count()
-	h, err := cgroup.Find(e.cfg.Cgroup)
+	h, err := cgroup.Find(ctx, e.cfg.Cgroup)
 	var none *cgroup.Unavailable
 	switch {
 	case errors.As(err, &none):

@@ -47,7 +47,7 @@ func newID() string { return strings.ToLower(rand.Text()[:16]) }
 func (l *lease) path(name string) string { return filepath.Join(l.dir, name) }
 
 // newLease makes the directory of one sandbox beneath state.
-func newLease(state string, ids IDRange) (*lease, error) {
+func newLease(ctx context.Context, state string, ids IDRange) (*lease, error) {
 	unlock, err := lockFile(filepath.Join(state, "lock"), unix.LOCK_SH)
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func newLease(state string, ids IDRange) (*lease, error) {
 		return nil, fmt.Errorf("make the sandbox directory: %w", err)
 	}
 	if err := l.fill(state, ids); err != nil {
-		return nil, errors.Join(err, l.release(context.Background(), state))
+		return nil, errors.Join(err, l.release(context.WithoutCancel(ctx), state))
 	}
 	return l, nil
 }

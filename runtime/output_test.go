@@ -43,7 +43,7 @@ func TestCaptureProperty(t *testing.T) {
 
 func TestOutputUTF8(t *testing.T) {
 	whole := []byte("aé漢🎈")
-	for cut := range len(whole) {
+	for cut := range whole {
 		o := Output{Head: whole[:cut], Tail: whole[cut:], Total: int64(len(whole)) + 1}
 		if !o.UTF8() {
 			t.Errorf("cut at %d: a rune that the cap cut counts as broken", cut)

@@ -90,7 +90,7 @@ func (x *execution) prepare(ctx context.Context) (err error) {
 	if x.plan, err = newPlan(x.req.Policy, e.means); err != nil {
 		return err
 	}
-	if x.lease, err = newLease(e.cfg.State, e.cfg.IDs); err != nil {
+	if x.lease, err = newLease(ctx, e.cfg.State, e.cfg.IDs); err != nil {
 		return err
 	}
 	if err := x.openWorkspace(ctx); err != nil {

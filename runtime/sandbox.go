@@ -27,10 +27,11 @@ type sandbox struct {
 	err   error
 }
 
-// watch reaps the sandbox process, whose parent becomes gaol when runsc ends.
-func (s *sandbox) watch() {
+// watch reaps the sandbox process, whose parent becomes gaol when runsc ends,
+// whatever becomes of ctx.
+func (s *sandbox) watch(ctx context.Context) {
 	defer close(s.ended)
-	if s.err = waitPidfd(context.Background(), int(s.pidfd.Fd())); s.err != nil {
+	if s.err = waitPidfd(context.WithoutCancel(ctx), int(s.pidfd.Fd())); s.err != nil {
 		return
 	}
 	var usage unix.Rusage

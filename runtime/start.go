@@ -31,7 +31,7 @@ func (x *execution) start(ctx context.Context) error {
 	}
 	x.stages.mark("create")
 	x.sandbox = &sandbox{lease: x.lease, launched: l, ended: make(chan struct{})}
-	go x.sandbox.watch()
+	go x.sandbox.watch(ctx)
 	if err := x.recheckSources(); err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (x *execution) start(ctx context.Context) error {
 	x.mu.Lock()
 	x.stages.mark("start")
 	x.mu.Unlock()
-	x.follow()
+	x.follow(ctx)
 	return nil
 }
 
@@ -69,11 +69,13 @@ func (x *execution) recheckSources() error {
 	return x.workspace.Recheck()
 }
 
-// follow asks the sandbox for the program's wait status.
-func (x *execution) follow() {
+// follow asks the sandbox for the program's wait status. It outlives ctx, which
+// bounds the start: the answer comes when the program ends.
+func (x *execution) follow(ctx context.Context) {
+	ctx = context.WithoutCancel(ctx)
 	x.status = make(chan waited, 1)
 	go func() {
-		status, err := x.control.wait(context.Background())
+		status, err := x.control.wait(ctx)
 		_ = x.control.close() // or else the sandbox would not end by itself
 		x.status <- waited{status, err}
 	}()

@@ -6,7 +6,7 @@
 // born inside its group, never moved into it later, so nothing it does escapes
 // the account.
 //
-//	h, err := cgroup.Find(cgroup.Config{})
+//	h, err := cgroup.Find(ctx, cgroup.Config{})
 //	if err != nil {
 //		return err // errors.As a *cgroup.Unavailable: why, and what to do
 //	}

@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -19,8 +20,9 @@ const patience = 10 * time.Second
 // the groups to come when its own group was delegated to it, or into a scope
 // of its own when Config.SessionBus is set; root may find the controllers
 // handed on at the top of the tree. It takes at most ten seconds.
-// The error is an *Unavailable when there is no such place.
-func Find(cfg Config) (*Hierarchy, error) {
+// The error is an *Unavailable when there is no such place, and that of ctx
+// when it ended first.
+func Find(ctx context.Context, cfg Config) (*Hierarchy, error) {
 	cfg, err := cfg.filled()
 	if err != nil {
 		return nil, err
@@ -29,7 +31,7 @@ func Find(cfg Config) (*Hierarchy, error) {
 	if cfg.SessionBus != "" {
 		f.scopes = systemd{address: cfg.SessionBus}
 	}
-	return f.find()
+	return f.find(ctx)
 }
 
 // finder is Find with everything that it meets made explicit.
@@ -41,7 +43,7 @@ type finder struct {
 	scopes     scoper // nil: none to ask
 }
 
-func (f finder) find() (*Hierarchy, error) {
+func (f finder) find(ctx context.Context) (*Hierarchy, error) {
 	text, err := f.fs.read(path.Join(f.Proc, "self/mountinfo"))
 	if err != nil {
 		return nil, fmt.Errorf("read mounts: %w", err)
@@ -54,7 +56,11 @@ func (f finder) find() (*Hierarchy, error) {
 	if err != nil {
 		return nil, err
 	}
-	two, err2 := f.unified(mounts)
+	two, err2 := f.unified(ctx, mounts)
+	if err := ctx.Err(); err != nil {
+		// A search that was cut short must not look like a weaker host.
+		return nil, fmt.Errorf("look for a hierarchy: %w", err)
+	}
 	if err2 == nil && len(two.controls) == len(wanted) {
 		return two, nil
 	}

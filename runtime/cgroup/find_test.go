@@ -166,7 +166,7 @@ func TestFind(t *testing.T) {
 			f := newFake(t)
 			find := f.finder()
 			host.build(f, &find)
-			h, err := find.find()
+			h, err := find.find(t.Context())
 			if host.self != "" {
 				in, err := readMembership(f, filepath.Join(f.proc, "self/cgroup"))
 				if err != nil || in[""] != host.self {
@@ -199,7 +199,7 @@ func TestFind(t *testing.T) {
 }
 
 func TestParentWithDots(t *testing.T) {
-	_, err := Find(Config{Parent: "/a/../b"})
+	_, err := Find(t.Context(), Config{Parent: "/a/../b"})
 	if !errors.Is(err, ErrForeign) {
 		t.Errorf("Find: %v", err)
 	}

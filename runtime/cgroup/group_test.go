@@ -30,7 +30,7 @@ func found(t *testing.T, version int, prepare func(*fake)) (*Hierarchy, *fake) {
 	} else {
 		unifiedHost("/d.scope")(f, &find)
 	}
-	h, err := find.find()
+	h, err := find.find(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,7 @@ func play(role string) {
 			fmt.Println(err)
 		}
 	case "ordinary":
-		_, err := Find(Config{})
+		_, err := Find(context.Background(), Config{})
 		var no *Unavailable
 		if errors.As(err, &no) {
 			fmt.Printf("unavailable: %s; %s\n", no.Reason, no.Fix)
@@ -84,7 +84,7 @@ var hoard [][]byte
 // place finds the hierarchy of this host or skips.
 func place(t *testing.T) *Hierarchy {
 	t.Helper()
-	h, err := Find(Config{SessionBus: os.Getenv("DBUS_SESSION_BUS_ADDRESS")})
+	h, err := Find(t.Context(), Config{SessionBus: os.Getenv("DBUS_SESSION_BUS_ADDRESS")})
 	var no *Unavailable
 	if errors.As(err, &no) {
 		t.Skipf("no groups can be made here: %s", no.Reason)
@@ -372,7 +372,7 @@ func TestMainThreadStaysOut(t *testing.T) {
 
 // playMain tries from the main thread.
 func playMain() error {
-	h, err := Find(Config{})
+	h, err := Find(context.Background(), Config{})
 	if err != nil {
 		return err
 	}

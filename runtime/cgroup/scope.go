@@ -32,7 +32,7 @@ func (s systemd) enter(ctx context.Context, pid int) error {
 	done := make(chan string, 1)
 	_, err = conn.StartTransientUnitContext(ctx, name, "fail", []dbus.Property{
 		dbus.PropDescription("gaol and its sandboxes"),
-		dbus.PropPids(uint32(pid)), //nolint:gosec // a pid is positive and below 2^22
+		dbus.PropPids(uint32(pid)),
 		{Name: "Delegate", Value: godbus.MakeVariant(true)},
 	}, done)
 	if err != nil {

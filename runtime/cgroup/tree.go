@@ -34,7 +34,7 @@ type kernel struct{}
 const most = 8 << 20
 
 // mkdir leaves a group readable to all, like every other on the host.
-func (kernel) mkdir(dir string) error { return os.Mkdir(dir, 0o755) } //nolint:gosec // see above
+func (kernel) mkdir(dir string) error { return os.Mkdir(dir, 0o755) }
 
 func (kernel) rmdir(dir string) error {
 	// os.Remove would try unlink first, which is one call wasted.
@@ -105,7 +105,7 @@ func (kernel) await(file string, wish func(string) bool, most time.Duration) err
 // poll waits for one event of one descriptor, at most so long.
 func poll(fd int, events int16, most time.Duration) {
 	wait := unix.NsecToTimespec(int64(most))
-	watched := []unix.PollFd{{Fd: int32(fd), Events: events}} //nolint:gosec // descriptors are few
+	watched := []unix.PollFd{{Fd: int32(fd), Events: events}}
 	// Interrupted or not: every caller looks again and knows its own deadline.
 	_, _ = unix.Ppoll(watched, &wait, nil)
 }

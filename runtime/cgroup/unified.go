@@ -14,7 +14,7 @@ import (
 
 // unified looks for a place in version 2: the operator's parent and nothing
 // else, or our own group, or the top as root, or a scope from systemd.
-func (f finder) unified(mounts []mount) (*Hierarchy, error) {
+func (f finder) unified(ctx context.Context, mounts []mount) (*Hierarchy, error) {
 	i := slices.IndexFunc(mounts, func(m mount) bool { return m.version == 2 })
 	if i < 0 {
 		return nil, errAbsent
@@ -47,11 +47,11 @@ func (f finder) unified(mounts []mount) (*Hierarchy, error) {
 			Err: errors.Join(errOwn, err),
 		}
 	}
-	return f.scoped(m, errOwn)
+	return f.scoped(ctx, m, errOwn)
 }
 
 // scoped asks systemd for a scope that is ours, and takes the place in it.
-func (f finder) scoped(m mount, errOwn error) (*Hierarchy, error) {
+func (f finder) scoped(ctx context.Context, m mount, errOwn error) (*Hierarchy, error) {
 	none := &Unavailable{
 		Reason: "no part of the cgroup tree is delegated to this user",
 		Fix: "log in so that systemd's user manager runs and XDG_RUNTIME_DIR is set (or: loginctl enable-linger), " +
@@ -61,7 +61,7 @@ func (f finder) scoped(m mount, errOwn error) (*Hierarchy, error) {
 	if f.scopes == nil {
 		return nil, none
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	err := f.scopes.enter(ctx, f.pid)
 	if err == nil {
