@@ -126,7 +126,7 @@ func orEOF(err error) error {
 // cause picks the error that the others follow from: a broken pipe in one
 // part is the end of another.
 func cause(ctx context.Context, errs ...error) error {
-	if err := ctx.Err(); err != nil && context.Cause(ctx) == err {
+	if err := ctx.Err(); err != nil && errors.Is(context.Cause(ctx), err) {
 		return err
 	}
 	for _, err := range errs {
@@ -146,7 +146,7 @@ func packLayer(out io.Writer, hash io.Writer, packages io.Reader, recipe Recipe)
 		return fmt.Errorf("pack layer: %w", err)
 	}
 	if err := filterTree(io.MultiWriter(packed, hash), packages, recipe); err != nil {
-		packed.Close()
+		_ = packed.Close() // only ends the encoder: the layer is lost
 		return err
 	}
 	if err := packed.Close(); err != nil {

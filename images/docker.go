@@ -92,8 +92,9 @@ func (db *database) layerType(ctx context.Context, desc ocispec.Descriptor) (str
 		return ocispec.MediaTypeImageLayerGzip, nil
 	case zst:
 		return ocispec.MediaTypeImageLayerZstd, nil
+	default:
+		return ocispec.MediaTypeImageLayer, nil
 	}
-	return ocispec.MediaTypeImageLayer, nil
 }
 
 // named is one reference and the descriptors that make it up.

@@ -62,11 +62,11 @@ func filterTree(out io.Writer, in io.Reader, recipe Recipe) error {
 }
 
 func (t *fileTree) copy(header *tar.Header, body io.Reader) error {
-	name := path.Join("/", header.Name)
+	name := rooted(header.Name)
 	if name == "/" || header.Typeflag == tar.TypeChar || header.Typeflag == tar.TypeBlock {
 		return nil
 	}
-	for len(t.waiting) > 0 && !within(name, path.Join("/", t.waiting[len(t.waiting)-1].Name)) {
+	for len(t.waiting) > 0 && !within(name, rooted(t.waiting[len(t.waiting)-1].Name)) {
 		t.waiting = t.waiting[:len(t.waiting)-1]
 	}
 	if t.prune.drops(name) {
@@ -77,7 +77,7 @@ func (t *fileTree) copy(header *tar.Header, body io.Reader) error {
 		}
 		return nil
 	}
-	if target := path.Join("/", header.Linkname); header.Typeflag == tar.TypeLink && t.dropped[target] {
+	if target := rooted(header.Linkname); header.Typeflag == tar.TypeLink && t.dropped[target] {
 		return fmt.Errorf("prune: %w: %s is kept and is a hard link to %s, which is not", ErrInvalid, name, target)
 	}
 	for _, directory := range t.waiting {
@@ -88,6 +88,10 @@ func (t *fileTree) copy(header *tar.Header, body io.Reader) error {
 	t.waiting = nil
 	return t.write(header, body)
 }
+
+// rooted is an entry's name as its place in the tree. It only compares names;
+// nothing is opened or unpacked by it.
+func rooted(name string) string { return path.Join("/", name) }
 
 func within(name, directory string) bool {
 	return len(name) > len(directory) && name[:len(directory)] == directory && name[len(directory)] == '/'

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -51,11 +50,11 @@ func flock(ctx context.Context, path string, how int, wait time.Duration) (*os.F
 
 // holders names the processes that hold a lock on f, as the kernel lists them.
 func holders(f *os.File) string {
-	info, err := f.Stat()
-	if err != nil {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
 		return "another process"
 	}
-	inode := strconv.FormatUint(info.Sys().(*syscall.Stat_t).Ino, 10)
+	inode := strconv.FormatUint(st.Ino, 10)
 	data, err := fs.ReadFile(os.DirFS("/proc"), "locks")
 	if err != nil {
 		return "another process"

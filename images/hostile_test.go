@@ -233,7 +233,7 @@ func TestImportStopsAtLimits(t *testing.T) {
 			part := tarOf(file{name: "zeros", data: make([]byte, 600<<10)})
 			return l.add("x", l.image(picture{layers: [][]byte{part, part}, pack: zstandard, packType: ocispec.MediaTypeImageLayerZstd})).tar()
 		},
-		"archive unpacks too far": func(l *layout) []byte { return gzipped(zeros) },
+		"archive unpacks too far": func(*layout) []byte { return gzipped(zeros) },
 		"too many entries": func(l *layout) []byte {
 			return l.add("x", l.image(picture{})).tarWith(make([]file, 60))
 		},

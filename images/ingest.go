@@ -111,7 +111,7 @@ func (db *database) storeBlob(ctx context.Context, r io.Reader, want digest.Dige
 	if err != nil && !errdefs.IsAlreadyExists(err) {
 		return desc, err
 	}
-	var out io.Writer = io.Discard
+	out := io.Discard
 	if err == nil {
 		out = w
 		defer func() {

@@ -27,7 +27,7 @@ func (s *Store) Remove(ctx context.Context, ref string) error {
 	err = s.change(ctx, func(ctx context.Context, db *database) error {
 		// The record first: without it the image is gone, and whatever
 		// remains after a crash is garbage.
-		err := os.Remove(filepath.Join(p.records(), recordName(name)))
+		err := os.Remove(filepath.Join(p.records(), recordName(name))) //nolint:gosec // the last part is a hash
 		if errors.Is(err, os.ErrNotExist) {
 			return s.notFound(name, pin)
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"syscall"
 
 	digest "github.com/opencontainers/go-digest"
 	"golang.org/x/sys/unix"
@@ -142,23 +141,23 @@ func (s *Store) notFound(name string, pin digest.Digest) error {
 // openLocked opens a rootfs file and takes the shared lock. A file that was
 // unlinked before the lock was there counts as missing.
 func openLocked(path string, size int64) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0) //nolint:gosec // its last part is a key that isKey let pass
 	if err != nil {
 		return nil, err
 	}
 	err = unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB)
-	if err == unix.EWOULDBLOCK { // being collected right now
+	if errors.Is(err, unix.EWOULDBLOCK) { // being collected right now
 		err = os.ErrNotExist
 	}
-	var info os.FileInfo
+	var st unix.Stat_t
 	if err == nil {
-		info, err = f.Stat()
+		err = unix.Fstat(int(f.Fd()), &st)
 	}
-	if err == nil && info.Sys().(*syscall.Stat_t).Nlink == 0 {
+	if err == nil && st.Nlink == 0 {
 		err = os.ErrNotExist
 	}
-	if err == nil && info.Size() != size {
-		err = fmt.Errorf("%w: %s has %d bytes, want %d", ErrDamaged, path, info.Size(), size)
+	if err == nil && st.Size != size {
+		err = fmt.Errorf("%w: %s has %d bytes, want %d", ErrDamaged, path, st.Size, size)
 	}
 	if err != nil {
 		f.Close()

@@ -30,7 +30,7 @@ func openStore(t testing.TB, cfg Config) *Store {
 func leftovers(t testing.TB, s *Store) []string {
 	t.Helper()
 	var found []string
-	err := filepath.WalkDir(s.own.root, func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(s.own.root, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}

@@ -72,7 +72,7 @@ func decompress(ctx context.Context, r io.Reader, b *budget) (io.ReadCloser, err
 	packed := &counter{r: r}
 	buffered := bufio.NewReaderSize(packed, 64<<10)
 	head, err := buffered.Peek(6)
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
 	how, err := detect(head)
@@ -81,6 +81,7 @@ func decompress(ctx context.Context, r io.Reader, b *budget) (io.ReadCloser, err
 	}
 	s := &stream{ctx: ctx, budget: b, packed: packed, how: how, r: buffered, close: func() {}}
 	switch how {
+	case plain:
 	case gz:
 		if s.r, err = gzip.NewReader(buffered); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
@@ -121,13 +122,16 @@ func (s *stream) Read(p []byte) (int, error) {
 	if s.how != plain && s.given > limits.RatioFloor && s.given/limits.Ratio > s.packed.n {
 		return 0, fmt.Errorf("%w: %s expands more than %d times (%s bomb)", ErrLimit, s.budget.what, limits.Ratio, s.how)
 	}
+	if err == nil || err == io.EOF {
+		return n, err
+	}
 	return n, s.translate(err)
 }
 
 // translate turns a decoder's complaint into ours.
 func (s *stream) translate(err error) error {
 	switch {
-	case err == nil, err == io.EOF, s.how == plain, s.packed.err != nil && errors.Is(err, s.packed.err):
+	case s.how == plain, s.packed.err != nil && errors.Is(err, s.packed.err):
 		return err
 	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
 		return fmt.Errorf("%w: zstd window is larger than %d bytes: %w", ErrLimit, zstdWindow, err)

@@ -12,7 +12,7 @@ import (
 func TestVerifySeesDamage(t *testing.T) {
 	blob := func(s *Store, r record) string { return s.own.blobFile(r.Image.Digest) }
 	rootfs := func(s *Store, r record) string { return s.own.rootfsFile(r.Rootfs) }
-	refs := func(s *Store, r record) string { return filepath.Join(s.own.records(), recordName("app")) }
+	refs := func(s *Store, _ record) string { return filepath.Join(s.own.records(), recordName("app")) }
 	flip := func(path string) error {
 		f, err := os.OpenFile(path, os.O_RDWR, 0)
 		if err != nil {
