@@ -49,7 +49,7 @@ func (a *app) doctor(ctx context.Context, asJSON bool) error {
 		}
 	}
 	if failed {
-		return exitCode(1)
+		return exitError(1)
 	}
 	return nil
 }
@@ -107,7 +107,7 @@ func checkDisk(name, dir string) runtime.Check {
 	if err := unix.Statfs(dir, &st); err != nil {
 		return runtime.Check{Name: name, Status: runtime.CheckFail, Detail: fmt.Sprintf("%s: %v", dir, err), Fix: "make the directory readable"}
 	}
-	free := int64(st.Bavail) * st.Bsize
+	free := int64(st.Bavail) * st.Bsize //nolint:gosec // no disk has 2^63 blocks
 	c := runtime.Check{Name: name, Status: runtime.CheckOK, Detail: fmt.Sprintf("%s free at %s", bytesText(free), dir)}
 	if free < lowDisk {
 		c.Status, c.Fix = runtime.CheckWarn, "free some space, or set host.data and host.state in config.toml"

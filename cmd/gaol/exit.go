@@ -23,18 +23,18 @@ const (
 	exitSignal        = 128 // plus the signal's number
 )
 
-// exitCode ends gaol with a code and without a word: all was said already.
-type exitCode int
+// exitError ends gaol with a code and without a word: all was said already.
+type exitError int
 
-func (e exitCode) Error() string { return fmt.Sprintf("exit %d", int(e)) }
+func (e exitError) Error() string { return fmt.Sprintf("exit %d", int(e)) }
 
 // exitOf is the exit code of `gaol run` for a result.
-func exitOf(r *runtime.Result, interrupted syscall.Signal) exitCode {
+func exitOf(r *runtime.Result, interrupted syscall.Signal) exitError {
 	switch r.Outcome {
 	case runtime.Exited:
-		return exitCode(r.ExitCode)
+		return exitError(r.ExitCode)
 	case runtime.Signaled:
-		return exitCode(exitSignal + int(r.Signal))
+		return exitError(exitSignal + int(r.Signal))
 	case runtime.Timeout:
 		return exitTimeout
 	case runtime.OOM:
@@ -44,7 +44,7 @@ func exitOf(r *runtime.Result, interrupted syscall.Signal) exitCode {
 	case runtime.Denied:
 		return exitNotExecutable
 	case runtime.Canceled:
-		return exitCode(exitSignal + int(interrupted))
+		return exitError(exitSignal + int(interrupted))
 	case runtime.StartFailed:
 		if r.Start == runtime.NotFound {
 			return exitNotFound

@@ -48,7 +48,7 @@ func (a *app) withStore(ctx context.Context, do func(context.Context, *images.St
 	err = do(ctx, store)
 	if sig := interrupted(); sig != 0 && err != nil {
 		fmt.Fprintln(a.stderr, "gaol: interrupted; nothing was published")
-		return exitCode(exitSignal + int(sig))
+		return exitError(exitSignal + int(sig))
 	}
 	return err
 }
@@ -247,7 +247,7 @@ func newImagesVerifyCommand(a *app) *cobra.Command {
 					fmt.Fprintln(a.stdout, safeText(p.String()))
 				}
 				if len(problems) > 0 {
-					return exitCode(1)
+					return exitError(1)
 				}
 				fmt.Fprintln(a.stdout, "everything is as it was published")
 				return nil

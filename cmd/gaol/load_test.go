@@ -35,10 +35,11 @@ func gaolCommand(t testing.TB, dir string, args ...string) *exec.Cmd {
 	return exec.CommandContext(t.Context(), path, append([]string{"--config", config}, args...)...)
 }
 
-// stateDir is a directory that sandboxes' host ids can reach.
+// stateDir is a directory that sandboxes' host ids can reach, with a path that
+// leaves room for the name of a socket.
 func stateDir(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "gaol-")
+	dir, err := os.MkdirTemp("", "gaol-") //nolint:usetesting // t.TempDir is too long for a socket, and closed to host ids
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +131,7 @@ func TestTwoHundredRunsLeaveNothing(t *testing.T) {
 		}
 		defer cancel()
 		r, err := engine.Run(ctx, req)
-		if err != nil && !(want == runtime.Canceled && ctx.Err() != nil) {
+		if err != nil && (want != runtime.Canceled || ctx.Err() == nil) {
 			t.Fatalf("run %d: %v", i, err)
 		}
 		if err == nil && r.Outcome != want {

@@ -28,13 +28,13 @@ func main() {
 // run is main without the process: it returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := &app{stdin: stdin, stdout: stdout, stderr: stderr}
-	root := newRootCommand(a)
+	root := newRootCommand(a) //nolint:contextcheck // each verb takes ctx from its command, which ExecuteContext gives it
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
-	var exit exitCode
+	var exit exitError
 	switch {
 	case err == nil:
 		return 0

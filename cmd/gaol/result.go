@@ -160,7 +160,7 @@ func newFileJSON(c workspace.Change) fileJSON {
 		f.PathBase64 = base64.StdEncoding.EncodeToString(c.Raw)
 	}
 	if f.Type == "" {
-		f.Type = string(c.Type)
+		f.Type = c.Type
 	}
 	return f
 }
@@ -193,12 +193,14 @@ func signalName(r *runtime.Result) string {
 // summary is what a person wants to know in a few lines.
 func summary(r *runtime.Result, kept string) string {
 	var b strings.Builder
-	how := string(r.Outcome)
+	var how string
 	switch r.Outcome {
 	case runtime.Exited:
 		how = fmt.Sprintf("exited %d", r.ExitCode)
 	case runtime.Signaled:
 		how = "ended by " + signalName(r)
+	default:
+		how = string(r.Outcome)
 	}
 	if r.Reason != "" {
 		how += ": " + safeText(r.Reason)
@@ -232,7 +234,7 @@ func fileText(c workspace.Change) string {
 	if c.Kind != workspace.Deleted {
 		what := c.MIME
 		if what == "" {
-			what = string(c.Type)
+			what = c.Type
 		}
 		text += fmt.Sprintf(" (%s, %s)", bytesText(c.Size), what)
 	}

@@ -140,7 +140,7 @@ func (a *app) execute(ctx context.Context, f *runFlags, cfg *config, req runtime
 	}
 	if err != nil {
 		if sig := interrupted(); sig != 0 {
-			return exitCode(exitSignal + int(sig))
+			return exitError(exitSignal + int(sig))
 		}
 		return err
 	}
@@ -156,13 +156,13 @@ func interruptible(ctx context.Context) (_ context.Context, interrupted func() s
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
-	var got atomic.Int32
+	var got atomic.Int64
 	done := make(chan struct{})
 	go func() {
 		for {
 			select {
 			case s := <-signals:
-				if n := s.(syscall.Signal); !got.CompareAndSwap(0, int32(n)) {
+				if n, ok := s.(syscall.Signal); ok && !got.CompareAndSwap(0, int64(n)) {
 					os.Exit(exitSignal + int(n))
 				}
 				cancel(fmt.Errorf("interrupted by %s", s))
@@ -227,19 +227,19 @@ func (a *app) program(req *runtime.Request, args []string, dash int) error {
 		req.Command, req.Stdin = args, a.stdin
 		return nil
 	}
-	name, source := args[0], []byte(nil)
+	code := &runtime.Code{Name: args[0], Args: args[1:]}
 	var err error
-	if name == "-" {
-		name = "<stdin>"
-		source, err = readCode(a.stdin, "standard input")
+	if code.Name == "-" {
+		code.Name = "<stdin>"
+		code.Source, err = readCode(a.stdin, "standard input")
 	} else {
 		req.Stdin = a.stdin
-		source, err = readCodeFile(name)
+		code.Source, err = readCodeFile(code.Name)
 	}
 	if err != nil {
 		return err
 	}
-	req.Code = &runtime.Code{Name: name, Source: source, Args: args[1:]}
+	req.Code = code
 	return nil
 }
 

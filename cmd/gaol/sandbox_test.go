@@ -67,13 +67,7 @@ var haveCgroup = sync.OnceValue(func() bool {
 func sandboxes(t testing.TB, image string) (*runtime.Engine, func() runtime.Request) {
 	t.Helper()
 	needSandbox(t)
-	state, err := os.MkdirTemp("", "gaol-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(state, 0o711); err != nil {
-		t.Fatal(err)
-	}
+	state := stateDir(t)
 	engine, err := runtime.Open(t.Context(), runtime.Config{State: filepath.Join(state, "s"), Runsc: testRunsc(), IDs: runtime.IDRange{First: 1879048192, Last: 1879113727}})
 	if err != nil {
 		t.Fatal(err)
@@ -88,9 +82,6 @@ func sandboxes(t testing.TB, image string) (*runtime.Engine, func() runtime.Requ
 		}
 		if left := leftovers(state); len(left) > 0 {
 			t.Errorf("left behind: %v", left)
-		}
-		if err := os.RemoveAll(state); err != nil {
-			t.Error(err)
 		}
 		_ = rootfs.Close()
 	})

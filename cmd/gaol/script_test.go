@@ -121,7 +121,7 @@ func fieldText(value any) string {
 
 // nothingCommand fails when gaol left anything: a sandbox's directory, a host
 // id, a process that names the script's directory.
-func nothingCommand(ts *testscript.TestScript, negated bool, args []string) {
+func nothingCommand(ts *testscript.TestScript, negated bool, _ []string) {
 	left := leftovers(ts.Getenv("WORK"))
 	if (len(left) > 0) != negated {
 		ts.Fatalf("left behind: %v", left)
