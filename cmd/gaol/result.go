@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"gaol/policy"
 	"gaol/runtime"
 	"gaol/runtime/workspace"
 )
@@ -64,48 +62,6 @@ type startJSON struct {
 	Mode   string             `json:"mode"`
 	MS     float64            `json:"ms"`
 	Stages map[string]float64 `json:"stages"`
-}
-
-// output wires the program's streams to ours and returns how to end that.
-func (a *app) output(f *runFlags, req *runtime.Request) flushers {
-	if f.json {
-		return nil
-	}
-	var out flushers
-	wire := func(w io.Writer) io.Writer {
-		if f.raw || !isTerminal(w) {
-			return w
-		}
-		s := &safeWriter{w: w}
-		out = append(out, s)
-		return s
-	}
-	req.Stdout, req.Stderr = wire(a.stdout), wire(a.stderr)
-	return out
-}
-
-type flushers []*safeWriter
-
-func (f flushers) flush() error {
-	for _, s := range f {
-		if err := s.flush(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (a *app) printResult(f *runFlags, r *runtime.Result, kept string) error {
-	if f.json {
-		return encodeJSON(a.stdout, newResultJSON(r, kept))
-	}
-	if !f.quiet {
-		fmt.Fprint(a.stderr, summary(r, kept))
-	}
-	if f.receipt {
-		fmt.Fprint(a.stderr, receiptText(r))
-	}
-	return nil
 }
 
 func encodeJSON(w io.Writer, value any) error {
@@ -188,81 +144,4 @@ func signalName(r *runtime.Result) string {
 		return name
 	}
 	return fmt.Sprintf("SIG%d", int(r.Signal))
-}
-
-// summary is what a person wants to know in a few lines.
-func summary(r *runtime.Result, kept string) string {
-	var b strings.Builder
-	var how string
-	switch r.Outcome {
-	case runtime.Exited:
-		how = fmt.Sprintf("exited %d", r.ExitCode)
-	case runtime.Signaled:
-		how = "ended by " + signalName(r)
-	default:
-		how = string(r.Outcome)
-	}
-	if r.Reason != "" {
-		how += ": " + safeText(r.Reason)
-	}
-	fmt.Fprintf(&b, "gaol: %s · %s · cpu %s · memory %s\n", how,
-		rounded(r.Usage.Wall), rounded(r.Usage.CPU), bytesText(r.Usage.MemoryPeak))
-	for _, c := range r.Files {
-		fmt.Fprintf(&b, "gaol: %s\n", fileText(c))
-	}
-	if r.FilesNote != "" {
-		fmt.Fprintf(&b, "gaol: note: %s\n", safeText(r.FilesNote))
-	}
-	if r.SetIDStripped > 0 {
-		fmt.Fprintf(&b, "gaol: note: set-id bits of %d files were removed\n", r.SetIDStripped)
-	}
-	if kept != "" {
-		fmt.Fprintf(&b, "gaol: workspace kept in %s\n", kept)
-	}
-	return b.String()
-}
-
-func fileText(c workspace.Change) string {
-	name := c.Path
-	if quoted := strconv.Quote(name); c.Raw != nil || quoted != `"`+name+`"` || strings.ContainsAny(name, " '") || strings.HasPrefix(name, "-") {
-		name = quoted
-		if c.Raw != nil {
-			name = strconv.Quote(string(c.Raw))
-		}
-	}
-	text := fmt.Sprintf("%s %s", c.Kind, name)
-	if c.Kind != workspace.Deleted {
-		what := c.MIME
-		if what == "" {
-			what = c.Type
-		}
-		text += fmt.Sprintf(" (%s, %s)", bytesText(c.Size), what)
-	}
-	if c.Risky {
-		text += " — common tools would execute it"
-	}
-	return text
-}
-
-func rounded(d time.Duration) time.Duration {
-	if d > time.Second {
-		return d.Round(10 * time.Millisecond)
-	}
-	return d.Round(100 * time.Microsecond)
-}
-
-func receiptText(r *runtime.Result) string {
-	var b strings.Builder
-	b.WriteString("gaol: receipt\n")
-	for _, name := range append(policy.LimitNames(), "network", "rootfs", "seccomp") {
-		if means, ok := r.Receipt[name]; ok {
-			fmt.Fprintf(&b, "gaol:   %-16s %s\n", name, means)
-		}
-	}
-	b.WriteString("gaol: stages\n")
-	for _, s := range r.Stages {
-		fmt.Fprintf(&b, "gaol:   %-16s %s\n", s.Name, rounded(s.Took))
-	}
-	fmt.Fprintf(&b, "gaol: policy %s\ngaol: image  %s\ngaol: id     %s\n", r.Policy, r.Image, r.ID)
-	return b.String()
 }

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"gaol/images"
+)
+
+func newImagesListCommand(a *app) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:     "ls",
+		Aliases: []string{"list"},
+		Short:   "List images",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return a.withStore(c.Context(), func(ctx context.Context, s *images.Store) error {
+				list, err := s.List(ctx)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					if list == nil {
+						list = []images.Image{}
+					}
+					return encodeJSON(a.stdout, list)
+				}
+				return printImages(a.stdout, list)
+			})
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON array")
+	return c
+}
+
+func printImages(w io.Writer, list []images.Image) error {
+	if len(list) == 0 {
+		_, err := fmt.Fprintln(w, "no images; `gaol images build python` makes the default one")
+		return err
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "REFERENCE\tDIGEST\tPLATFORM\tROOTFS\tSTORE\tCREATED")
+	for _, i := range list {
+		store := "own"
+		if i.System {
+			store = "system"
+		}
+		fmt.Fprintf(t, "%s\t%.19s\t%s\t%s\t%s\t%s\n", i.Reference, i.Digest, i.Platform,
+			bytesText(i.RootfsSize), store, i.Created.UTC().Format(time.DateTime))
+	}
+	return t.Flush()
+}

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"gaol/images"
+)
+
+func newImagesRemoveCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "rm REFERENCE...",
+		Aliases: []string{"remove"},
+		Short:   "Remove images; what they hold goes with the next prune",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.withStore(c.Context(), func(ctx context.Context, s *images.Store) error {
+				for _, ref := range args {
+					if err := s.Remove(ctx, ref); err != nil {
+						return err
+					}
+					fmt.Fprintf(a.stdout, "removed %s\n", ref)
+				}
+				return nil
+			})
+		},
+	}
+}
