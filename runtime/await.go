@@ -20,8 +20,17 @@ func (x *execution) stop(o Outcome, reason string) {
 	}
 }
 
-// await returns when the program has ended, by itself or by us, and its output
-// has been read to the end.
+// fail kills the sandbox because gaol cannot do its part any more.
+func (x *execution) fail(err error) {
+	x.mu.Lock()
+	if x.failure == nil {
+		x.failure = err
+	}
+	x.mu.Unlock()
+	_ = x.sandbox.kill()
+}
+
+// await returns when the program has ended, by itself or by us.
 func (x *execution) await(ctx context.Context) {
 	watching, done := context.WithCancel(context.WithoutCancel(ctx))
 	var watchers sync.WaitGroup
@@ -44,23 +53,6 @@ func (x *execution) await(ctx context.Context) {
 		}
 	}
 	x.ended = time.Now()
-	x.endSandbox()
 	done()
 	watchers.Wait()
-}
-
-// endSandbox waits for the sandbox to go, which it does by itself when the
-// program has ended; one that does not is killed.
-func (x *execution) endSandbox() {
-	select {
-	case <-x.sandbox.ended:
-	case <-time.After(drainLimit):
-		_ = x.sandbox.kill()
-		<-x.sandbox.ended
-	}
-	deadline := time.Now().Add(drainLimit)
-	_ = x.sandbox.stdout.SetReadDeadline(deadline)
-	_ = x.sandbox.stderr.SetReadDeadline(deadline)
-	x.readers.Wait()
-	x.stages.mark("end")
 }

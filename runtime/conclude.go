@@ -4,30 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
-	"slices"
 	"strings"
-
-	"gaol/runtime/workspace"
 )
 
 // conclude gathers the result of an execution that was started.
-func (x *execution) conclude(ctx context.Context) (*Result, error) {
-	ctx = context.WithoutCancel(ctx)
+func (x *execution) conclude(ctx context.Context, settleErr error) (*Result, error) {
 	r := x.result()
 	r.Stdout, r.Stderr = x.stdout.out, x.stderr.out
-	if err := x.usage(r); err != nil {
-		return nil, err
-	}
-	if err := x.outcome(ctx, r); err != nil {
-		return nil, err
-	}
-	if err := x.changes(ctx, r); err != nil {
-		return nil, err
-	}
-	x.stages.mark("files")
+	r.Files, r.FilesNote, r.SetIDStripped = x.changed, x.filesNote, x.stripped
+	err := errors.Join(settleErr, x.usage(r), x.outcome(ctx, r))
 	r.Stages = x.stages.list
-	return r, nil
+	return r, err
 }
 
 func (x *execution) result() *Result {
@@ -64,6 +51,8 @@ func (x *execution) outcome(ctx context.Context, r *Result) error {
 		return err
 	}
 	switch {
+	case x.failure != nil:
+		return x.failure
 	case x.verdict != "":
 		r.Outcome, r.Reason = x.verdict, x.reason
 	case r.Usage.OOMKills > 0:
@@ -85,47 +74,6 @@ func (x *execution) outcome(ctx context.Context, r *Result) error {
 		}
 	}
 	return nil
-}
-
-// removeMountPoints takes away the empty files and directories that gVisor made
-// in the workspace for mounts to cover. What the program filled stays.
-func (x *execution) removeMountPoints() {
-	was := map[string]bool{}
-	for _, entry := range x.before.Entries {
-		was[entry.Path] = true
-	}
-	for _, m := range x.req.Mounts {
-		rel, inside := strings.CutPrefix(m.Destination, workspacePath+"/")
-		for ; inside && rel != "." && !was[rel]; rel = path.Dir(rel) {
-			// A directory that is not empty, or one that is gone, is fine.
-			if x.workspace.Remove(rel) != nil {
-				break
-			}
-		}
-	}
-}
-
-// changes lists what the program did to the workspace.
-func (x *execution) changes(ctx context.Context, r *Result) error {
-	x.removeMountPoints()
-	after, err := x.workspace.Scan(ctx, workspace.ScanLimits{})
-	if err != nil {
-		return err
-	}
-	r.Files = workspace.Diff(x.before, after)
-	if after.Truncated || x.before.Truncated {
-		r.FilesNote = "the list is not complete: " + strings.Join(slices.Concat(x.before.Notes, after.Notes), "; ")
-	}
-	if x.managed {
-		return nil
-	}
-	if after.Truncated {
-		// What is beyond the listing may have the bits too.
-		r.SetIDStripped, err = x.workspace.StripSetIDSince(ctx, x.began)
-	} else {
-		r.SetIDStripped, err = x.workspace.StripSetID(ctx, r.Files)
-	}
-	return err
 }
 
 // startFailure turns runsc's refusal to start the program into a result, nil

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"syscall"
@@ -15,7 +16,9 @@ import (
 // do the same; each of them costs the start of an 80 MB binary.
 type control struct {
 	conn *net.UnixConn
-	dec  *json.Decoder
+	// bound limits one answer: who answers is the sandbox, and not trusted.
+	bound *io.LimitedReader
+	dec   *json.Decoder
 }
 
 // dialControl connects to the sandbox's socket in runsc's root.
@@ -32,7 +35,8 @@ func dialControl(root string) (*control, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to the sandbox: %w", err)
 	}
-	return &control{conn: conn, dec: json.NewDecoder(conn)}, nil
+	bound := &io.LimitedReader{R: conn}
+	return &control{conn: conn, bound: bound, dec: json.NewDecoder(bound)}, nil
 }
 
 // close may be called more than once.
@@ -41,6 +45,20 @@ func (c *control) close() error {
 		return fmt.Errorf("close the connection to the sandbox: %w", err)
 	}
 	return nil
+}
+
+// maxAnswer bounds one answer, maxComplaint an error's text, in bytes.
+const (
+	maxAnswer    = 1 << 20
+	maxComplaint = 4 << 10
+)
+
+// canceledOr is why ctx ended, if it did: what else failed follows from that.
+func canceledOr(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
 }
 
 // call makes one request. Cancelling ctx closes the connection.
@@ -52,18 +70,19 @@ func (c *control) call(ctx context.Context, method string, arg, result any) erro
 		return fmt.Errorf("encode the request %s: %w", method, err)
 	}
 	if _, err := c.conn.Write(request); err != nil {
-		return fmt.Errorf("send the request %s: %w", method, err)
+		return fmt.Errorf("send the request %s: %w", method, canceledOr(ctx, err))
 	}
 	answer := struct {
 		Success bool            `json:"success"`
 		Err     string          `json:"err"`
 		Result  json.RawMessage `json:"result"`
 	}{}
+	c.bound.N = maxAnswer
 	if err := c.dec.Decode(&answer); err != nil {
-		return fmt.Errorf("read the answer to %s: %w", method, err)
+		return fmt.Errorf("read the answer to %s: %w", method, canceledOr(ctx, err))
 	}
 	if !answer.Success {
-		return &remoteError{method, answer.Err}
+		return &remoteError{method, answer.Err[:min(len(answer.Err), maxComplaint)]}
 	}
 	if result == nil {
 		return nil

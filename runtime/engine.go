@@ -206,11 +206,15 @@ func (e *Engine) later(ctx context.Context, teardown func(context.Context) error
 
 // stages measures the way to a result.
 type stages struct {
-	last time.Time
-	list []Stage
+	began time.Time
+	last  time.Time
+	list  []Stage
 }
 
-func newStages() stages { return stages{last: time.Now()} }
+func newStages() stages {
+	now := time.Now()
+	return stages{began: now, last: now}
+}
 
 func (s *stages) mark(name string) {
 	now := time.Now()

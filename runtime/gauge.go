@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -20,14 +21,18 @@ import (
 type gauge struct {
 	memfds []*os.File
 	status *os.File
+	buf    []byte
 }
+
+// maxStatus holds a process's status with all the groups that it can be in.
+const maxStatus = 1 << 20
 
 var errNoMemfd = errors.New("the sandbox process shows no memory file")
 
 // newGauge opens the gauge of a sandbox process. The caller closes it soon
 // after the sandbox has ended: it keeps the memory alive.
 func newGauge(pid int) (_ *gauge, err error) {
-	g := &gauge{}
+	g := &gauge{buf: make([]byte, maxStatus)}
 	defer func() {
 		if err != nil {
 			g.close()
@@ -58,14 +63,19 @@ func newGauge(pid int) (_ *gauge, err error) {
 	return g, nil
 }
 
-// read returns the bytes held, or an error when the process has gone.
+// errNoGauge: the process shows no memory, as one that ends does.
+var errNoGauge = errors.New("the sandbox process shows no memory")
+
+// read returns the bytes held.
 func (g *gauge) read() (int64, error) {
-	buf := make([]byte, 4096)
-	n, err := g.status.ReadAt(buf, 0)
-	if n == 0 {
+	n, err := g.status.ReadAt(g.buf, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
 		return 0, fmt.Errorf("read the sandbox's memory gauge: %w", err)
 	}
-	total := anonymousMemory(buf[:n])
+	total, ok := anonymousMemory(g.buf[:n])
+	if !ok {
+		return 0, fmt.Errorf("read the sandbox's memory gauge: %w", errNoGauge)
+	}
 	for _, f := range g.memfds {
 		var st unix.Stat_t
 		if err := unix.Fstat(int(f.Fd()), &st); err != nil {
@@ -86,16 +96,14 @@ func (g *gauge) close() {
 }
 
 // anonymousMemory is RssAnon of /proc/PID/status in bytes.
-func anonymousMemory(status []byte) int64 {
+func anonymousMemory(status []byte) (int64, bool) {
 	for line := range bytes.Lines(status) {
 		rest, ok := bytes.CutPrefix(line, []byte("RssAnon:"))
 		if !ok {
 			continue
 		}
 		kib, err := strconv.ParseInt(string(bytes.TrimSuffix(bytes.TrimSpace(rest), []byte(" kB"))), 10, 64)
-		if err == nil {
-			return kib << 10
-		}
+		return kib << 10, err == nil
 	}
-	return 0
+	return 0, false
 }

@@ -132,6 +132,16 @@ func (l *lease) record() error {
 	return nil
 }
 
+// group is the name of the sandbox's cgroup.
+func (l *lease) group() string { return "gaol-" + l.id }
+
+// abandon gives the lock up and leaves the rest to the next Reap.
+func (l *lease) abandon() {
+	if l.lock != nil {
+		_ = l.lock.Close()
+	}
+}
+
 // release removes all that the lease holds on disk. The processes and cgroups
 // of the sandbox must be gone.
 func (l *lease) release(ctx context.Context, state string) error {

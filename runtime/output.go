@@ -3,6 +3,7 @@ package runtime
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"unicode/utf8"
@@ -28,6 +29,11 @@ func (o Output) UTF8() bool {
 		return utf8.Valid(o.Bytes())
 	}
 	return utf8.Valid(trimPartialEnd(o.Head)) && utf8.Valid(trimPartialStart(o.Tail))
+}
+
+// TextParts are Head and Tail without the halves of runes that the cap cut.
+func (o Output) TextParts() (head, tail string) {
+	return string(trimPartialEnd(o.Head)), string(trimPartialStart(o.Tail))
 }
 
 // trimPartialEnd drops the beginning of a rune that the end cuts off.
@@ -67,6 +73,9 @@ type capture struct {
 	teeErr error
 }
 
+// maxHeld bounds what is kept back from tee, in bytes; no denial is that long.
+const maxHeld = 8 << 10
+
 // read consumes f until its end, or until it is told by a deadline that the
 // program is gone and only strangers hold the pipe.
 func (c *capture) read(f *os.File) error {
@@ -80,7 +89,8 @@ func (c *capture) read(f *os.File) error {
 			break
 		}
 		if err != nil {
-			return err
+			c.finish()
+			return fmt.Errorf("read the program's output: %w", err)
 		}
 	}
 	c.finish()
@@ -130,7 +140,8 @@ func (c *capture) pass(p []byte) {
 	}
 	if len(c.hold) > 0 {
 		c.held = append(c.held, p...)
-		if n := min(len(c.hold), len(c.held)); bytes.Equal(c.held[:n], c.hold[:n]) {
+		n := min(len(c.hold), len(c.held))
+		if bytes.Equal(c.held[:n], c.hold[:n]) && len(c.held) <= maxHeld {
 			return
 		}
 		p, c.held, c.hold = c.held, nil, nil
@@ -141,13 +152,9 @@ func (c *capture) pass(p []byte) {
 
 func (c *capture) finish() {
 	if len(c.held) > 0 && len(c.held) < len(c.hold) {
-		c.hold = nil
-		c.pass(c.held)
+		p := c.held
+		c.held, c.hold = nil, nil
+		c.pass(p)
 	}
 	c.out.Tail = append(bytes.Clone(c.ring[c.next:]), c.ring[:c.next]...)
-}
-
-// TextParts are Head and Tail without the halves of runes that the cap cut.
-func (o Output) TextParts() (head, tail string) {
-	return string(trimPartialEnd(o.Head)), string(trimPartialStart(o.Tail))
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -58,21 +59,29 @@ func (e *Engine) deadLeases() ([]*lease, error) {
 			continue
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return dead, fmt.Errorf("open the lock of sandbox %s: %w", l.id, err)
-		}
-		// A record that cannot be read was never whole: then nothing that it
-		// would name was made yet.
-		if data, err := os.ReadFile(l.path("owner.json")); err == nil {
-			_ = json.Unmarshal(data, &l.owner)
+			for _, l := range dead {
+				l.abandon()
+			}
+			return nil, fmt.Errorf("open the lock of sandbox %s: %w", l.id, err)
 		}
 		dead = append(dead, l)
 	}
 	return dead, nil
 }
 
-func (e *Engine) bury(ctx context.Context, l *lease) error {
+// bury removes what a dead owner left. After an error the directory stays, for
+// the next try.
+func (e *Engine) bury(ctx context.Context, l *lease) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, teardownLimit)
 	defer cancel()
+	defer func() {
+		if err != nil {
+			l.abandon()
+		}
+	}()
+	if err := e.remember(l); err != nil {
+		return err
+	}
 	if len(l.Cgroups) > 0 {
 		if err := cgroup.Reap(ctx, l.Cgroups); err != nil {
 			return err
@@ -82,6 +91,36 @@ func (e *Engine) bury(ctx context.Context, l *lease) error {
 		return err
 	}
 	return l.release(ctx, e.cfg.State)
+}
+
+// remember reads the owner's record. One that is not there was not written yet:
+// then nothing that it would name was made. One that is damaged is replaced by
+// what can be derived from the sandbox's id.
+func (e *Engine) remember(l *lease) error {
+	data, err := os.ReadFile(l.path("owner.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil && json.Unmarshal(data, &l.owner) == nil && l.Version == ownerVersion {
+		return nil
+	}
+	if e.hierarchy != nil {
+		l.Cgroups = e.hierarchy.Paths(l.group())
+	}
+	links, err := os.ReadDir(filepath.Join(e.cfg.State, "ids"))
+	if err != nil {
+		return fmt.Errorf("list host ids: %w", err)
+	}
+	for _, link := range links {
+		id, err := strconv.ParseUint(link.Name(), 10, 32)
+		if err != nil {
+			continue
+		}
+		if holder, err := os.Readlink(hostIDPath(e.cfg.State, uint32(id))); err == nil && holder == l.id {
+			l.HostID = uint32(id)
+		}
+	}
+	return nil
 }
 
 // killByArgument kills every process that has an argument beneath dir, whose
@@ -112,13 +151,24 @@ func killIfArgument(ctx context.Context, pid int, dir string) error {
 	}
 	defer unix.Close(fd)
 	args, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	if err != nil || !bytes.HasPrefix(args, []byte("runsc")) || !bytes.Contains(args, []byte(dir+"/")) {
+	program, _, _ := bytes.Cut(args, []byte{0})
+	if err != nil || !strings.HasPrefix(filepath.Base(string(program)), "runsc") || !bytes.Contains(args, []byte(dir+"/")) {
 		return nil
 	}
-	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+	err = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+	switch {
+	case errors.Is(err, unix.ESRCH), errors.Is(err, unix.EPERM):
+		return nil // gone, or another user's that only looks like it
+	case err != nil:
 		return fmt.Errorf("kill process %d: %w", pid, err)
 	}
-	return waitPidfd(ctx, fd)
+	if err := waitPidfd(ctx, fd); err != nil {
+		return err
+	}
+	if err := reap(fd, nil); err != nil && !errors.Is(err, unix.ECHILD) {
+		return fmt.Errorf("reap process %d: %w", pid, err)
+	}
+	return nil
 }
 
 // waitPidfd waits until the process has ended, zombie or gone.

@@ -3,6 +3,7 @@ package runtime
 import (
 	"fmt"
 	"io"
+	"path"
 	"strings"
 
 	"gaol/policy"
@@ -16,8 +17,10 @@ type Request struct {
 	Code    *Code    // Python source, run as __main__ by the image's python3
 	Command []string // any command of the image, looked up in its PATH
 
-	Env    []string  // NAME=value, added to the built environment; names must be allowed by Policy.Env
-	Stdin  io.Reader // what the program reads from its standard input; nil is empty
+	Env []string // NAME=value, added to the built environment; names must be allowed by Policy.Env
+	// Stdin is what the program reads from its standard input; nil is empty. A
+	// Read that blocks outlives Run, and what it then gets is lost.
+	Stdin  io.Reader
 	Stdout io.Writer // receives the program's output as it comes, besides Result; may be nil
 	Stderr io.Writer // likewise
 
@@ -68,13 +71,21 @@ func (r Request) check() error {
 			return fmt.Errorf("%w: the argument %q has a NUL byte", ErrBadRequest, arg)
 		}
 	}
+	seen := map[string]bool{}
 	for _, m := range r.Mounts {
 		if err := CheckDestination(m.Destination); err != nil {
 			return err
 		}
+		if seen[m.Destination] {
+			return fmt.Errorf("%w: two mounts at %s", ErrBadRequest, m.Destination)
+		}
+		seen[m.Destination] = true
 	}
 	if err := r.Policy.Validate(); err != nil {
 		return err
+	}
+	if r.WorkDir != "" && (!path.IsAbs(r.WorkDir) || path.Clean(r.WorkDir) != r.WorkDir || strings.ContainsRune(r.WorkDir, 0)) {
+		return fmt.Errorf("%w: working directory %q is not a clean absolute path", ErrBadRequest, r.WorkDir)
 	}
 	return CheckEnv(r.Policy, r.Env)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -17,16 +16,16 @@ import (
 // startLimit bounds the way from the request to a started program.
 const startLimit = 30 * time.Second
 
-// drainLimit bounds the reading of output after the sandbox has ended. All who
-// could write are gone by then.
-const drainLimit = time.Second
-
 // Run performs one execution and returns when its result is complete; what is
-// left to tear down goes on until Close. An error means that gaol could not do
-// its part; then nothing of the execution is left but, perhaps, files that the
-// program wrote into the caller's workspace.
+// left to tear down goes on until Close. It waits as long as req.Stdout and
+// req.Stderr take to accept the output.
 //
-// When ctx ends the sandbox is killed and the outcome is Canceled.
+// An error means that gaol could not do its part. When the program had been
+// started by then, the result beside the error holds the output and the changed
+// files, as far as they are known.
+//
+// When ctx ends the sandbox is killed: the outcome is Canceled, or, before the
+// program was started, the error is the cause.
 func (e *Engine) Run(ctx context.Context, req Request) (*Result, error) {
 	if err := req.check(); err != nil {
 		return nil, err
@@ -36,14 +35,20 @@ func (e *Engine) Run(ctx context.Context, req Request) (*Result, error) {
 	if err := x.prepare(ctx); err != nil {
 		return nil, err
 	}
-	if err := x.start(ctx); err != nil {
-		if result := x.startFailure(err); result != nil {
-			return result, nil
-		}
-		return nil, err
+	startErr := x.start(ctx)
+	if startErr == nil {
+		x.await(ctx)
 	}
-	x.await(ctx)
-	return x.conclude(ctx)
+	settling, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleLimit)
+	defer cancel()
+	settleErr := x.settle(settling)
+	if startErr != nil {
+		if result := x.startFailure(startErr); result != nil {
+			return result, settleErr
+		}
+		return nil, errors.Join(startErr, settleErr)
+	}
+	return x.conclude(settling, settleErr)
 }
 
 // execution is the state of one Run.
@@ -57,22 +62,30 @@ type execution struct {
 	workspace *workspace.Dir // the request's, or a managed one
 	managed   bool
 	before    workspace.Listing
+	absent    []string // paths of mounts that the workspace did not hold
+	changed   []workspace.Change
+	filesNote string
+	stripped  int // files that lost set-id bits
 	group     *cgroup.Group
 	sources   []*os.File
 	frame     frame
 
-	sandbox *sandbox
-	control *control
-	gauge   *gauge // nil where a cgroup holds the memory limit
-	status  chan waited
-	stdout  capture
-	stderr  capture
-	readers sync.WaitGroup
+	launching bool // from here on there may be processes
+	sandbox   *sandbox
+	control   *control
+	gauge     *gauge // nil where a cgroup holds the memory limit
+	status    chan waited
+	stdout    capture
+	stderr    capture
+	readers   sync.WaitGroup
+
+	stdoutErr, stderrErr error // of reading, once the readers are done
 
 	mu      sync.Mutex
 	verdict Outcome // decided by gaol, "" when the program ended by itself
 	reason  string
 	peak    int64 // of the watchdog
+	failure error // what gaol itself could not go on with
 
 	began, ended time.Time
 	exit         syscall.WaitStatus
@@ -98,12 +111,11 @@ func (x *execution) prepare(ctx context.Context) (err error) {
 	}
 	x.stages.mark("workspace")
 	if e.hierarchy != nil {
-		name := "gaol-" + x.lease.id
-		x.lease.Cgroups = e.hierarchy.Paths(name)
+		x.lease.Cgroups = e.hierarchy.Paths(x.lease.group())
 		if err := x.lease.record(); err != nil {
 			return err
 		}
-		if x.group, err = e.hierarchy.New(name, cgroupLimits(x.req.Policy.Limits)); err != nil {
+		if x.group, err = e.hierarchy.New(x.lease.group(), cgroupLimits(x.req.Policy.Limits)); err != nil {
 			return err
 		}
 	}
@@ -114,7 +126,6 @@ func (x *execution) prepare(ctx context.Context) (err error) {
 func (x *execution) openWorkspace(ctx context.Context) (err error) {
 	x.workspace = x.req.Workspace
 	if x.workspace == nil {
-		x.managed = true
 		dir := x.lease.path("managed")
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			return fmt.Errorf("make the workspace: %w", err)
@@ -122,19 +133,24 @@ func (x *execution) openWorkspace(ctx context.Context) (err error) {
 		if x.workspace, err = workspace.Open(dir, workspace.Rules{Roots: []string{"/"}}); err != nil {
 			return err
 		}
+		x.managed = true
 	}
-	x.before, err = x.workspace.Scan(ctx, workspace.ScanLimits{})
-	return err
+	if x.before, err = x.workspace.Scan(ctx, workspace.ScanLimits{}); err != nil {
+		return err
+	}
+	return x.noteMountPoints()
 }
 
-// teardown removes what is left of the execution.
+// teardown removes what is left of the execution. When something cannot be
+// removed the lease stays, so that the next Reap knows of it.
 func (x *execution) teardown(ctx context.Context) error {
 	var errs []error
-	if s := x.sandbox; s != nil {
-		errs = append(errs, s.kill())
-		<-s.ended
-		errs = append(errs, s.reapGofer(ctx), s.pidfd.Close())
-		s.closePipes()
+	switch {
+	case x.sandbox != nil:
+		errs = append(errs, x.sandbox.kill(), x.sandbox.gone(ctx), x.sandbox.endGofer(ctx))
+		x.sandbox.close()
+	case x.launching:
+		errs = append(errs, killByArgument(ctx, x.lease.dir))
 	}
 	if x.gauge != nil {
 		x.gauge.close()
@@ -143,20 +159,20 @@ func (x *execution) teardown(ctx context.Context) error {
 		errs = append(errs, x.control.close())
 	}
 	for _, f := range x.sources {
-		errs = append(errs, f.Close())
+		_ = f.Close()
 	}
 	if x.managed {
-		errs = append(errs, x.workspace.Close())
+		_ = x.workspace.Close()
 	}
 	if x.group != nil {
 		errs = append(errs, x.group.Kill(ctx), x.group.Remove(ctx))
 	}
-	if x.lease != nil {
-		errs = append(errs, x.lease.release(ctx, x.engine.cfg.State))
+	if err := errors.Join(errs...); err != nil {
+		x.lease.abandon()
+		return fmt.Errorf("tear down execution %s: %w", x.lease.id, err)
 	}
-	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil || errors.Is(err, os.ErrClosed) })
-	if len(errs) == 0 {
+	if x.lease == nil {
 		return nil
 	}
-	return fmt.Errorf("tear down execution %s: %w", x.lease.id, errors.Join(errs...))
+	return x.lease.release(ctx, x.engine.cfg.State)
 }

@@ -88,8 +88,8 @@ func buildRlimits(l policy.Limits) []specs.POSIXRlimit {
 	same := func(name string, value uint64) specs.POSIXRlimit {
 		return specs.POSIXRlimit{Type: name, Soft: value, Hard: value}
 	}
-	// The wall time kills from outside. This bounds what a sandbox can burn
-	// whose owner was killed, until the next command finds it.
+	// The wall time kills from outside. This bounds what each process of a
+	// sandbox can burn whose owner was killed, until the next command finds it.
 	cpuSeconds := uint64(math.Ceil(l.Timeout.Std().Seconds()*math.Ceil(float64(l.CPUs)))) + 5
 	return []specs.POSIXRlimit{
 		same("RLIMIT_AS", uint64(l.Memory)+addressSpaceHeadroom),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"sync"
 	"time"
 )
@@ -25,12 +26,13 @@ func (x *execution) start(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
+	x.launching = true
 	l, err := launch(ctx, launchInput{lease: x.lease, runsc: p.runsc, mounts: p.private, group: x.group, affinity: x.plan.affinity})
 	if err != nil {
 		return err
 	}
 	x.stages.mark("create")
-	x.sandbox = &sandbox{lease: x.lease, launched: l, ended: make(chan struct{})}
+	x.sandbox = &sandbox{launched: l, ended: make(chan struct{})}
 	go x.sandbox.watch(ctx)
 	if err := x.recheckSources(); err != nil {
 		return err
@@ -43,7 +45,7 @@ func (x *execution) start(ctx context.Context) error {
 	if x.control, err = dialControl(x.lease.path("r")); err != nil {
 		return err
 	}
-	go x.feed()
+	go x.feed(l.stdin)
 	x.capture()
 	x.began = time.Now()
 	if err := x.control.start(ctx); err != nil {
@@ -56,7 +58,9 @@ func (x *execution) start(ctx context.Context) error {
 	return nil
 }
 
-// recheckSources tells whether what was mounted by name is what was opened.
+// recheckSources looks, before the program starts, whether the names that an
+// ordinary user's gofer mounted still lead to what was opened. Root mounts what
+// was opened itself.
 func (x *execution) recheckSources() error {
 	for _, m := range x.req.Mounts {
 		if err := m.Source.Recheck(); err != nil {
@@ -83,12 +87,12 @@ func (x *execution) follow(ctx context.Context) {
 
 // feed writes the code and the program's input. A program that does not read,
 // or has ended, breaks the pipe: that is its own affair.
-func (x *execution) feed() {
-	defer x.sandbox.stdin.Close()
-	if _, err := x.sandbox.stdin.Write(x.frame.data); err != nil || x.req.Stdin == nil {
+func (x *execution) feed(stdin *os.File) {
+	defer stdin.Close()
+	if _, err := stdin.Write(x.frame.data); err != nil || x.req.Stdin == nil {
 		return
 	}
-	_, _ = io.Copy(x.sandbox.stdin, x.req.Stdin)
+	_, _ = io.Copy(stdin, x.req.Stdin)
 }
 
 func (x *execution) capture() {
@@ -98,6 +102,6 @@ func (x *execution) capture() {
 	first := func() { once.Do(func() { x.mu.Lock(); x.stages.mark("first output"); x.mu.Unlock() }) }
 	x.stdout = capture{keep: int(limits.Output), limit: int64(limits.OutputTotal), over: over, tee: x.req.Stdout, first: first}
 	x.stderr = capture{keep: int(limits.Output), limit: int64(limits.OutputTotal), over: over, tee: x.req.Stderr, first: first, hold: x.frame.nonce}
-	x.readers.Go(func() { _ = x.stdout.read(x.sandbox.stdout) })
-	x.readers.Go(func() { _ = x.stderr.read(x.sandbox.stderr) })
+	x.readers.Go(func() { x.stdoutErr = x.stdout.read(x.sandbox.stdout) })
+	x.readers.Go(func() { x.stderrErr = x.stderr.read(x.sandbox.stderr) })
 }

@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -19,14 +18,16 @@ func (x *execution) watchMemory(ctx context.Context) {
 	if x.gauge == nil {
 		return
 	}
-	defer x.gauge.close()
 	limit := x.req.Policy.Limits.Memory
 	tick := time.NewTicker(memoryInterval)
 	defer tick.Stop()
 	for {
 		held, err := x.gauge.read()
 		if err != nil {
-			return // the process has ended: its memory was still to be read before
+			if !x.sandbox.ending() {
+				x.fail(err)
+			}
+			return
 		}
 		x.peak = max(x.peak, held)
 		if held > int64(limit) {
@@ -55,7 +56,10 @@ func (x *execution) watchWorkspace(ctx context.Context) {
 		began := time.Now()
 		over, err := x.overWorkspace(ctx)
 		if err != nil {
-			return // the end of the execution; conclude looks once more
+			if ctx.Err() == nil {
+				x.fail(err)
+			}
+			return
 		}
 		if over != "" {
 			x.stop(DiskLimit, over)
@@ -73,7 +77,7 @@ func (x *execution) watchWorkspace(ctx context.Context) {
 func (x *execution) overWorkspace(ctx context.Context) (string, error) {
 	limits := x.req.Policy.Limits
 	use, err := x.workspace.Usage(ctx, workspace.UsageLimits{Bytes: int64(limits.Workspace), Entries: limits.WorkspaceFiles, Unlock: true})
-	if err != nil && !errors.Is(err, workspace.ErrNotExist) {
+	if err != nil {
 		return "", err
 	}
 	switch {
