@@ -25,7 +25,8 @@ type config struct {
 	Runsc string     `toml:"runsc"`
 	Host  hostConfig `toml:"host"`
 
-	file string // where it was read from, "" for nowhere
+	file  string   // where it was read from, "" for nowhere
+	files []string // where this and the next gaol look for it
 }
 
 type hostConfig struct {
@@ -47,7 +48,12 @@ const systemData = "/var/lib/gaol"
 // loadConfig reads the first config.toml there is.
 func (a *app) loadConfig() (*config, error) {
 	c := defaultConfig()
-	for _, path := range a.configPaths() {
+	paths := standardConfigPaths()
+	c.files = paths
+	if a.configFile != "" {
+		paths = []string{a.configFile}
+	}
+	for _, path := range paths {
 		data, err := policy.ReadTrusted(path)
 		if errors.Is(err, fs.ErrNotExist) && a.configFile == "" {
 			continue
@@ -67,10 +73,7 @@ func (a *app) loadConfig() (*config, error) {
 	return c, nil
 }
 
-func (a *app) configPaths() []string {
-	if a.configFile != "" {
-		return []string{a.configFile}
-	}
+func standardConfigPaths() []string {
 	var paths []string
 	if dir, err := os.UserConfigDir(); err == nil {
 		paths = append(paths, filepath.Join(dir, "gaol", "config.toml"))
@@ -89,6 +92,9 @@ func (c *config) fill() error {
 			return fmt.Errorf("find gaol's own path: %w", err)
 		}
 		c.Runsc = filepath.Join(filepath.Dir(self), "runsc")
+	}
+	if !filepath.IsAbs(c.Runsc) {
+		return fmt.Errorf("configuration: runsc = %q is not an absolute path", c.Runsc)
 	}
 	for _, dir := range []struct {
 		value          *string
@@ -188,15 +194,27 @@ func parseIDs(text string) (runtime.IDRange, error) {
 	return runtime.IDRange{First: uint32(a), Last: uint32(b)}, nil
 }
 
-// rules say where workspaces and mounts may come from.
-func (c *config) rules(p policy.Policy) workspace.Rules {
-	rules := workspace.Rules{Roots: p.Files.Roots, Forbidden: []string{c.Host.Data, c.Host.State, systemData}}
-	if c.file != "" {
-		// A workspace around the file would let the code write the next policy.
-		rules.Forbidden = append(rules.Forbidden, c.file)
+// rules say where workspaces and mounts may come from. A workspace around a
+// program or a file that the next gaol trusts, even one that is not there yet,
+// would let the code write it.
+func (c *config) rules(p policy.Policy) (workspace.Rules, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return workspace.Rules{}, fmt.Errorf("find gaol's own path: %w", err)
 	}
-	if home, err := os.UserHomeDir(); err == nil {
+	rules := workspace.Rules{
+		Roots:     p.Files.Roots,
+		Forbidden: append([]string{c.Host.Data, c.Host.State, systemData, c.Runsc, self}, c.files...),
+	}
+	if c.file != "" {
+		file, err := filepath.Abs(c.file)
+		if err != nil {
+			return workspace.Rules{}, fmt.Errorf("find the configuration: %w", err)
+		}
+		rules.Forbidden = append(rules.Forbidden, file)
+	}
+	if home, err := os.UserHomeDir(); err == nil && filepath.IsAbs(home) {
 		rules.Exact = append(rules.Exact, home)
 	}
-	return rules
+	return rules, nil
 }

@@ -27,8 +27,11 @@ func (f *runFlags) openPaths(req *runtime.Request, cfg *config) (kept string, un
 			undo()
 		}
 	}()
-	rules := cfg.rules(req.Policy)
-	path := f.workspace
+	rules, err := cfg.rules(req.Policy)
+	if err != nil {
+		return "", undo, err
+	}
+	mountRules, path := rules, f.workspace
 	switch {
 	case path != "" && f.keep:
 		return "", undo, &hinted{errors.New("--keep and --workspace exclude each other"), "a workspace of your own is always kept"}
@@ -49,7 +52,7 @@ func (f *runFlags) openPaths(req *runtime.Request, cfg *config) (kept string, un
 		closers = append(closers, req.Workspace)
 	}
 	for _, text := range f.mounts {
-		m, err := openMount(text, cfg.rules(req.Policy))
+		m, err := openMount(text, mountRules)
 		if err != nil {
 			return "", undo, err
 		}
