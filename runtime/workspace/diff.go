@@ -57,7 +57,7 @@ func (c Change) name() string {
 // What one of the listings does not know, being truncated, is left out.
 func Diff(before, after Listing) []Change {
 	var changes []Change
-	for _, change := range DiffAll(before, after) {
+	for _, change := range diffAll(before, after) {
 		if !isPythonCache(change) {
 			changes = append(changes, change)
 		}
@@ -65,8 +65,8 @@ func Diff(before, after Listing) []Change {
 	return changes
 }
 
-// DiffAll is Diff with nothing left out.
-func DiffAll(before, after Listing) []Change {
+// diffAll is Diff with nothing left out.
+func diffAll(before, after Listing) []Change {
 	var changes []Change
 	old, now := before.Entries, after.Entries
 	for len(old) > 0 || len(now) > 0 {

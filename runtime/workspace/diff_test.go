@@ -169,7 +169,7 @@ func TestDiffExplainsEverything(t *testing.T) {
 		}
 		before, model := listing("before")
 		after, want := listing("after")
-		for _, change := range DiffAll(before, after) {
+		for _, change := range diffAll(before, after) {
 			switch change.Kind {
 			case Deleted:
 				if _, ok := model[change.Path]; !ok {

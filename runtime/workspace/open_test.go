@@ -179,8 +179,8 @@ func TestOpenSource(t *testing.T) {
 		}
 		var st unix.Stat_t
 		check(t, unix.Lstat(base+"/"+test.path, &st))
-		if dev, ino := source.Identity(); dev != st.Dev || ino != st.Ino || source.IsDir() != test.dir {
-			t.Errorf("%s: identity %d:%d, want %d:%d", test.path, dev, ino, st.Dev, st.Ino)
+		if source.id != (identity{st.Dev, st.Ino}) || source.IsDir() != test.dir {
+			t.Errorf("%s: identity %d:%d, want %d:%d", test.path, source.id.dev, source.id.ino, st.Dev, st.Ino)
 		}
 		check(t, source.Recheck())
 		source.Close()

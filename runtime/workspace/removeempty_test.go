@@ -49,17 +49,51 @@ func TestRemoveEmpty(t *testing.T) {
 	outside.check(t)
 }
 
+// swaps are what may take the place of an empty file.
+var swaps = map[string]func(path string) error{
+	"file":      func(path string) error { return os.WriteFile(path, []byte("kept"), 0o600) },
+	"directory": func(path string) error { return os.MkdirAll(path+"/kept", 0o700) },
+	"link":      func(path string) error { return os.Symlink("kept", path) },
+}
+
+// TestRemoveEmptyKeepsWhatCame is the race as it is lost at worst: the swap
+// comes after the look.
+func TestRemoveEmptyKeepsWhatCame(t *testing.T) {
+	for name, lay := range swaps {
+		t.Run(name, func(t *testing.T) {
+			ws := t.TempDir()
+			writeFile(t, ws+"/f", "")
+			parent, err := os.Open(ws)
+			check(t, err)
+			defer parent.Close()
+			fd := int(parent.Fd())
+			id, _, err := empty(fd, "f")
+			check(t, err)
+			check(t, lay(ws+"/other"))
+			check(t, unix.Renameat2(fd, "f", fd, "other", unix.RENAME_EXCHANGE))
+			var before, after unix.Stat_t
+			check(t, unix.Lstat(ws+"/f", &before))
+			if err := removeEmptyFile(fd, "f", id); err == nil {
+				t.Error("no error")
+			}
+			check(t, unix.Lstat(ws+"/f", &after))
+			if after.Ino != before.Ino {
+				t.Error("another one is in its place")
+			}
+			if left := strings.Join(names(t, ws), " "); left != "f other" {
+				t.Errorf("left %s", left)
+			}
+		})
+	}
+}
+
 // TestRaceRemoveEmpty exchanges the empty file for a full one, for a directory
 // and for a link all the time: none of these may ever go, and no trace stays.
 func TestRaceRemoveEmpty(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	for name, lay := range map[string]func(path string) error{
-		"file":      func(path string) error { return os.WriteFile(path, []byte("kept"), 0o600) },
-		"directory": func(path string) error { return os.MkdirAll(path+"/kept", 0o700) },
-		"link":      func(path string) error { return os.Symlink("kept", path) },
-	} {
+	for name, lay := range swaps {
 		t.Run(name, func(t *testing.T) {
 			dir := newDir(t)
 			ws := dir.Path()
@@ -70,7 +104,7 @@ func TestRaceRemoveEmpty(t *testing.T) {
 			var group sync.WaitGroup
 			group.Go(func() {
 				for !stop.Load() {
-					_ = unix.Renameat2(unix.AT_FDCWD, ws+"/f", unix.AT_FDCWD, ws+"/other", unix.RENAME_EXCHANGE)
+					_ = unix.Renameat2(int(dir.File().Fd()), "f", int(dir.File().Fd()), "other", unix.RENAME_EXCHANGE)
 				}
 			})
 			var calls tally

@@ -49,9 +49,6 @@ func (s *Source) IsDir() bool { return s.dir }
 // Owner returns the ids that owned the source when it was opened.
 func (s *Source) Owner() (uid, gid uint32) { return s.uid, s.gid }
 
-// Identity returns the device and inode numbers of the source.
-func (s *Source) Identity() (device, inode uint64) { return s.id.dev, s.id.ino }
-
 // Recheck reports whether the path still names the opened source: nil if it
 // does, ErrReplaced if another one took its place, or what OpenSource would say.
 // Call it after mounting by path.
