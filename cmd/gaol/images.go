@@ -31,6 +31,15 @@ func newImagesCommand(a *app) *cobra.Command {
 
 // withStore runs a verb over the store.
 func (a *app) withStore(ctx context.Context, do func(context.Context, *images.Store) error) error {
+	return a.overStore(ctx, "interrupted", do)
+}
+
+// publish runs a verb that adds to the store, whole or not at all.
+func (a *app) publish(ctx context.Context, do func(context.Context, *images.Store) error) error {
+	return a.overStore(ctx, "interrupted; nothing was published", do)
+}
+
+func (a *app) overStore(ctx context.Context, interruption string, do func(context.Context, *images.Store) error) error {
 	cfg, err := a.loadConfig()
 	if err != nil {
 		return err
@@ -44,7 +53,7 @@ func (a *app) withStore(ctx context.Context, do func(context.Context, *images.St
 	defer stop()
 	err = do(ctx, store)
 	if sig := interrupted(); sig != 0 && err != nil {
-		fmt.Fprintln(a.stderr, "gaol: interrupted; nothing was published")
+		fmt.Fprintln(a.stderr, "gaol: "+interruption)
 		return exitError(exitSignal + int(sig))
 	}
 	return err

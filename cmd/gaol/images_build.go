@@ -24,7 +24,7 @@ mmdebstrap. The same packages give the same image.`,
 			if err != nil {
 				return err
 			}
-			return a.withStore(c.Context(), func(ctx context.Context, s *images.Store) error {
+			return a.publish(c.Context(), func(ctx context.Context, s *images.Store) error {
 				p := newProgress(a.stderr)
 				image, err := s.Build(ctx, images.BuildOptions{Recipe: recipe, Reference: ref, Progress: p.show})
 				p.end()

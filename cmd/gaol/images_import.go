@@ -20,7 +20,7 @@ and size is checked; nothing in the image's configuration steers the host.`,
   docker save app | gaol images import -`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.withStore(c.Context(), func(ctx context.Context, s *images.Store) error {
+			return a.publish(c.Context(), func(ctx context.Context, s *images.Store) error {
 				p := newProgress(a.stderr)
 				opts.Progress = p.show
 				var list []images.Image

@@ -9,12 +9,20 @@ import (
 	"syscall"
 )
 
-// interruptible ends ctx at the first SIGINT or SIGTERM; the second ends gaol
-// at once, and the next command cleans up.
+// interrupts are the signals that end gaol in order.
+var interrupts = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}
+
+// interruptible ends ctx at the first of the interrupts; the second ends gaol
+// at once, and the next command cleans up. What whoever started gaol had it
+// ignore (nohup) stays ignored.
 func interruptible(ctx context.Context) (_ context.Context, interrupted func() syscall.Signal, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	for _, s := range interrupts {
+		if !signal.Ignored(s) {
+			signal.Notify(signals, s)
+		}
+	}
 	var got atomic.Int64
 	done := make(chan struct{})
 	go func() {
@@ -32,4 +40,12 @@ func interruptible(ctx context.Context) (_ context.Context, interrupted func() s
 	}()
 	interrupted = func() syscall.Signal { return syscall.Signal(got.Load()) }
 	return ctx, interrupted, func() { signal.Stop(signals); close(done); cancel(nil) }
+}
+
+// catchBrokenPipe makes a write to a pipe that nobody reads an error; without it
+// the kernel would end gaol there and leave the sandbox running.
+func catchBrokenPipe() (stop func()) {
+	pipe := make(chan os.Signal, 1) // never read: the write's error says it all
+	signal.Notify(pipe, syscall.SIGPIPE)
+	return func() { signal.Stop(pipe) }
 }

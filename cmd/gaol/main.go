@@ -27,28 +27,34 @@ func main() {
 
 // run is main without the process: it returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := &app{stdin: stdin, stdout: stdout, stderr: stderr}
+	defer catchBrokenPipe()()
+	a := &app{stdin: stdin, stdout: &stream{w: stdout, name: "standard output"}, stderr: &stream{w: stderr, name: "standard error"}}
 	root := newRootCommand(a) //nolint:contextcheck // each verb takes ctx from its command, which ExecuteContext gives it
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
 	err := root.ExecuteContext(ctx)
 	var exit exitError
+	// What was to be printed and was not is no success, whatever the verb did;
+	// but an interrupt, which may have ended the reader too, comes first.
+	if failure := a.stdout.failure(); failure != nil && (!errors.As(err, &exit) || exit < exitSignal) {
+		err = failure
+	}
 	switch {
 	case err == nil:
 		return 0
 	case errors.As(err, &exit):
 		return int(exit)
 	}
-	printError(stderr, err)
+	printError(a.stderr, err)
 	return exitCannot
 }
 
 // app is what every verb shares.
 type app struct {
 	stdin          io.Reader
-	stdout, stderr io.Writer
+	stdout, stderr *stream
 	configFile     string
 }
 

@@ -110,21 +110,24 @@ func (a *app) execute(ctx context.Context, f *runFlags, cfg *config, req runtime
 	}
 	ctx, interrupted, stop := interruptible(ctx)
 	defer stop()
-	out := a.output(f, &req)
+	ctx, out := a.output(ctx, f, &req)
 	result, err := engine.Run(ctx, req)
-	if flushErr := out.flush(); err == nil {
-		err = flushErr
-	}
-	if err != nil {
-		if sig := interrupted(); sig != 0 {
-			return exitError(exitSignal + int(sig))
-		}
+	outErr, sig := out.end(), interrupted()
+	switch {
+	case sig != 0 && err != nil:
+		fmt.Fprintln(a.stderr, "gaol: interrupted")
+		return exitError(exitSignal + int(sig))
+	case sig != 0 && result.Outcome == runtime.Canceled:
+		fmt.Fprintln(a.stderr, "gaol: interrupted")
+	case outErr != nil:
+		return outErr
+	case err != nil:
 		return err
 	}
 	if err := a.printResult(f, result, kept); err != nil {
 		return err
 	}
-	return exitOf(result, interrupted())
+	return exitOf(result, sig)
 }
 
 // resolve finds the image and holds it.

@@ -1,35 +1,52 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 
 	"gaol/runtime"
 )
 
-// output wires the program's streams to ours and returns how to end that.
-func (a *app) output(f *runFlags, req *runtime.Request) flushers {
+// output wires the program's streams to ours and returns how to end that. The
+// context ends when ours can no longer be written.
+func (a *app) output(ctx context.Context, f *runFlags, req *runtime.Request) (context.Context, *output) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	out := &output{cancel: cancel}
 	if f.json {
-		return nil
+		return ctx, out
 	}
-	var out flushers
-	wire := func(w io.Writer) io.Writer {
-		if f.raw || !isTerminal(w) {
-			return w
+	wire := func(s *stream) io.Writer {
+		s.onError(cancel)
+		out.streams = append(out.streams, s)
+		if f.raw || !isTerminal(s) {
+			return s
 		}
-		s := &safeWriter{w: w}
-		out = append(out, s)
-		return s
+		safe := &safeWriter{w: s}
+		out.safe = append(out.safe, safe)
+		return safe
 	}
 	req.Stdout, req.Stderr = wire(a.stdout), wire(a.stderr)
-	return out
+	return ctx, out
 }
 
-type flushers []*safeWriter
+// output is the way of a program's output through gaol.
+type output struct {
+	cancel  context.CancelCauseFunc
+	streams []*stream
+	safe    []*safeWriter
+}
 
-func (f flushers) flush() error {
-	for _, s := range f {
+// end prints what is left. The error says that output was lost.
+func (o *output) end() error {
+	defer o.cancel(nil)
+	for _, s := range o.safe {
 		if err := s.flush(); err != nil {
+			break // the stream below remembers it
+		}
+	}
+	for _, s := range o.streams {
+		if err := s.failure(); err != nil {
 			return err
 		}
 	}

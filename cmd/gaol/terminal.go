@@ -81,9 +81,12 @@ func safeText(text string) string {
 	return b.String()
 }
 
-// isTerminal tells whether a stream is a terminal.
-func isTerminal(stream any) bool {
-	f, ok := stream.(*os.File)
+// isTerminal tells whether what is written goes to a terminal.
+func isTerminal(w io.Writer) bool {
+	if s, ok := w.(*stream); ok {
+		w = s.w
+	}
+	f, ok := w.(*os.File)
 	if !ok {
 		return false
 	}
