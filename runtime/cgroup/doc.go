@@ -15,9 +15,13 @@
 //		return err
 //	}
 //	defer g.Remove(ctx)
+//	runtime.LockOSThread() // for v1; the thread ends with this goroutine
+//	if err := g.JoinThread(); err != nil {
+//		return err
+//	}
 //	cmd.SysProcAttr = &syscall.SysProcAttr{}
-//	g.Place(cmd.SysProcAttr)
-//	err = g.Spawn(cmd.Start)
+//	g.Place(cmd.SysProcAttr) // for v2
+//	err = cmd.Start()
 //
 // Groups live at BASE/gaol/NAME. BASE is the operator's parent, or the group
 // of this process, or (as root) the top of the hierarchy, or a scope that

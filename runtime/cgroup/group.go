@@ -95,13 +95,9 @@ func (h *Hierarchy) enable(dir string, controllers []string) error {
 	return enable(h.fs, dir, controllers)
 }
 
-// Paths lists the group's directories, for Reap to use should we not live to
-// remove them.
-func (g *Group) Paths() []string { return slices.Clone(g.paths) }
-
 // Place makes the process that is started with attr a member from its first
-// moment (v2, Linux 5.7 or later). With v1 it does nothing: use Spawn or
-// JoinThread, which do nothing with v2. The process must be started before
+// moment (v2, Linux 5.7 or later). With v1 it does nothing: use
+// JoinThread, which does nothing with v2. The process must be started before
 // Remove.
 func (g *Group) Place(attr *syscall.SysProcAttr) {
 	g.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"strconv"
@@ -54,12 +55,12 @@ func TestNewSetsEveryLimit(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(h.Paths("gaol-a"), g.Paths()); diff != "" {
+			if diff := cmp.Diff(h.Paths("gaol-a"), g.paths); diff != "" {
 				t.Errorf("paths (-announced +made):\n%s", diff)
 			}
 			got := map[string]string{}
 			for name := range want[version] {
-				for _, dir := range g.Paths() {
+				for _, dir := range g.paths {
 					if text, err := f.read(path.Join(dir, name)); err == nil {
 						got[name] = strings.TrimSpace(text)
 					}
@@ -71,7 +72,7 @@ func TestNewSetsEveryLimit(t *testing.T) {
 			if err := g.Remove(t.Context()); err != nil {
 				t.Error(err)
 			}
-			if err := errors.Join(g.Remove(t.Context()), h.Sweep()); err != nil {
+			if err := g.Remove(t.Context()); err != nil {
 				t.Errorf("again: %v", err)
 			}
 			left := f.left(t)
@@ -211,7 +212,7 @@ func TestRemoveWaits(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			procs := filepath.Join(g.Paths()[0], "cgroup.procs")
+			procs := filepath.Join(g.paths[0], "cgroup.procs")
 			f.put(procs, "99999999\n") // more than any kernel gives out
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 			defer cancel()
@@ -228,13 +229,69 @@ func TestRemoveWaits(t *testing.T) {
 	}
 }
 
+// One tree whose group stays must keep neither the others' groups nor the
+// descriptor.
+func TestRemoveGoesOnAfterAnError(t *testing.T) {
+	for version, name := range versions {
+		t.Run(name, func(t *testing.T) {
+			h, f := found(t, version, nil)
+			g, err := h.New("gaol-a", small)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.put(filepath.Join(g.paths[0], "cgroup.procs"), "99999999\n")
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			if err := g.Remove(ctx); !errors.Is(err, ErrBusy) || !errors.Is(err, context.Canceled) {
+				t.Errorf("Remove of a group in use: %v", err)
+			}
+			for _, dir := range g.paths[1:] {
+				if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+					t.Errorf("%s is left: %v", dir, err)
+				}
+			}
+			if g.dir != nil {
+				t.Error("the group is still open")
+			}
+			f.put(filepath.Join(g.paths[0], "cgroup.procs"), "")
+			if err := g.Remove(t.Context()); err != nil {
+				t.Errorf("again: %v", err)
+			}
+		})
+	}
+}
+
+// A tree with a process that cannot be killed must not spare one in another.
+func TestKillGoesOnAfterAnError(t *testing.T) {
+	h, f := found(t, 1, nil)
+	g, err := h.New("gaol-a", small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	victim := exec.Command("/bin/sleep", "60")
+	if err := victim.Start(); err != nil {
+		t.Fatal(err)
+	}
+	f.put(filepath.Join(g.paths[0], "cgroup.procs"), "99999999\n")
+	f.put(filepath.Join(g.paths[len(g.paths)-1], "cgroup.procs"), strconv.Itoa(victim.Process.Pid)+"\n")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := g.Kill(ctx); !errors.Is(err, ErrBusy) {
+		t.Errorf("Kill: %v", err)
+	}
+	_ = victim.Wait()
+	if status, _ := victim.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGKILL {
+		t.Errorf("victim ended as %v", victim.ProcessState)
+	}
+}
+
 func TestKillReportsWhatLives(t *testing.T) {
 	h, f := found(t, 1, nil)
 	g, err := h.New("gaol-a", small)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.put(filepath.Join(g.Paths()[0], "cgroup.procs"), "99999999\n")
+	f.put(filepath.Join(g.paths[0], "cgroup.procs"), "99999999\n")
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if err := g.Kill(ctx); !errors.Is(err, ErrBusy) {
@@ -258,7 +315,7 @@ func TestUsage(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("usage (-want +got):\n%s", diff)
 			}
-			for _, dir := range g.Paths() { // a counter that makes no sense is an error, never a zero
+			for _, dir := range g.paths { // a counter that makes no sense is an error, never a zero
 				for _, name := range []string{"memory.oom_control", "memory.events"} {
 					if _, err := f.read(path.Join(dir, name)); err == nil {
 						f.put(path.Join(dir, name), "oom_kill many\n")
@@ -284,7 +341,7 @@ func TestPlace(t *testing.T) {
 		t.Fatal("not placed")
 	}
 	link, err := os.Readlink(filepath.Join("/proc/self/fd", strconv.Itoa(attr.CgroupFD)))
-	if err != nil || link != g.Paths()[0] {
+	if err != nil || link != g.paths[0] {
 		t.Errorf("descriptor of %s, %v", link, err)
 	}
 	if err := g.Remove(t.Context()); err != nil {

@@ -57,20 +57,6 @@ func (h *Hierarchy) Paths(name string) []string {
 	return dirs
 }
 
-// Sweep removes the shared parent groups that hold nothing any more. Groups in
-// use, by this or any other process, are left alone.
-func (h *Hierarchy) Sweep() error {
-	var errs []error
-	for _, b := range h.branches {
-		errs = append(errs, dropEmpty(h.fs, b.parent()))
-		if h.version == 2 {
-			base, _ := b.mount.dir(b.base)
-			errs = append(errs, dropEmpty(h.fs, path.Join(base, lair)))
-		}
-	}
-	return errors.Join(errs...)
-}
-
 // dropEmpty removes a group unless somebody is using it.
 func dropEmpty(fs tree, dir string) error {
 	err := fs.rmdir(dir)

@@ -18,10 +18,15 @@ import (
 // group is of no use afterwards but for Usage and Remove. It waits as long as
 // ctx allows, at most ten seconds; then the error is ErrBusy.
 func (g *Group) Kill(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var errs []error
 	for _, dir := range g.paths {
-		if err := empty(ctx, g.h.fs, g.h.version, dir); err != nil {
-			return fmt.Errorf("kill %s: %w", g.name, err)
-		}
+		// One tree that resists must not spare the others.
+		errs = append(errs, empty(ctx, g.h.fs, g.h.version, dir))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("kill %s: %w", g.name, err)
 	}
 	return nil
 }

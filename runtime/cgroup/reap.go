@@ -8,8 +8,8 @@ import (
 	"path"
 )
 
-// Reap kills what is in the groups that a dead owner recorded (Group.Paths or
-// Hierarchy.Paths) and removes them. The caller has made sure that the owner
+// Reap kills what is in the groups that a dead owner recorded
+// (Hierarchy.Paths) and removes them. The caller has made sure that the owner
 // is dead. A path that exists and is not a gaol group of a mounted hierarchy
 // is refused with ErrForeign and left alone; the others are reaped all the
 // same. A group that is gone is no error.

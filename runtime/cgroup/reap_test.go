@@ -18,7 +18,7 @@ func TestReap(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			nested := filepath.Join(dead.Paths()[0], "inner", "most")
+			nested := filepath.Join(dead.paths[0], "inner", "most")
 			if err := errors.Join(f.mkdir(filepath.Dir(nested)), f.mkdir(nested)); err != nil {
 				t.Fatal(err)
 			}
@@ -26,11 +26,11 @@ func TestReap(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 2 { // the second time there is nothing left to do
-				if err := reap(t.Context(), f, f.proc, dead.Paths()); err != nil {
+				if err := reap(t.Context(), f, f.proc, dead.paths); err != nil {
 					t.Fatal(err)
 				}
 			}
-			for _, dir := range dead.Paths() {
+			for _, dir := range dead.paths {
 				if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 					t.Errorf("%s is left: %v", dir, err)
 				}

@@ -14,18 +14,22 @@ import (
 // Remove takes the group away, and the parent that all gaol processes share
 // when it holds no other. It waits until the group's processes have ended, as
 // long as ctx allows and at most ten seconds, and kills nothing; then the
-// error is ErrBusy and Remove can be called again. A group that is gone is no
+// error is ErrBusy and Remove can be called again. Whatever the error, all that
+// can go is gone, and nothing is open any more. A group that is gone is no
 // error.
 func (g *Group) Remove(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var errs []error
 	for i, dir := range g.paths {
-		if err := remove(ctx, g.h.fs, g.h.version, dir); err != nil {
-			return fmt.Errorf("remove %s: %w", g.name, err)
-		}
-		if err := dropEmpty(g.h.fs, g.h.branches[i].parent()); err != nil {
-			return fmt.Errorf("remove parent of %s: %w", g.name, err)
-		}
+		errs = append(errs,
+			remove(ctx, g.h.fs, g.h.version, dir),
+			dropEmpty(g.h.fs, g.h.branches[i].parent()))
 	}
-	return g.forget()
+	if err := errors.Join(append(errs, g.forget())...); err != nil {
+		return fmt.Errorf("remove %s: %w", g.name, err)
+	}
+	return nil
 }
 
 // remove deletes dir and the groups inside it once they are empty.
