@@ -29,7 +29,6 @@ func (x *execution) result() *Result {
 
 func (x *execution) usage(r *Result) error {
 	r.Usage.Wall = x.ended.Sub(x.began)
-	r.Usage.CPU = x.sandbox.cpu
 	r.Usage.MemoryPeak = x.peak
 	if x.group == nil {
 		return nil
@@ -74,6 +73,16 @@ func (x *execution) outcome(ctx context.Context, r *Result) error {
 		}
 	}
 	return nil
+}
+
+// explain turns gVisor's account of a request that cannot be fulfilled into one
+// that says what to change.
+func (x *execution) explain(err error) error {
+	var remote *remoteError
+	if errors.As(err, &remote) && strings.Contains(remote.text, "process working directory") {
+		return fmt.Errorf("%w: the working directory %q is neither in the image nor in the workspace", ErrBadRequest, x.req.WorkDir)
+	}
+	return err
 }
 
 // startFailure turns runsc's refusal to start the program into a result, nil

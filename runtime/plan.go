@@ -65,7 +65,7 @@ func newPlan(p policy.Policy, host hostMeans) (plan, error) {
 		}
 	}
 	if len(missing) > 0 {
-		return plan{}, &CannotEnforceError{Limits: missing, Why: host.why}
+		return plan{}, &CannotEnforceError{Limits: missing, Why: "part of a processor needs a cgroup, whole numbers do not (" + host.why + ")"}
 	}
 	return pl, nil
 }

@@ -165,7 +165,7 @@ func killIfArgument(ctx context.Context, pid int, dir string) error {
 	if err := waitPidfd(ctx, fd); err != nil {
 		return err
 	}
-	if err := reap(fd, nil); err != nil && !errors.Is(err, unix.ECHILD) {
+	if err := reap(fd); err != nil && !errors.Is(err, unix.ECHILD) {
 		return fmt.Errorf("reap process %d: %w", pid, err)
 	}
 	return nil

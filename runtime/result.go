@@ -67,7 +67,7 @@ type Denial struct {
 // Usage is what an execution cost.
 type Usage struct {
 	Wall       time.Duration // from the start of the program to its end
-	CPU        time.Duration // of the whole sandbox, gVisor's own work included
+	CPU        time.Duration // of the whole sandbox, gVisor's own work included; 0 unknown, without a cgroup
 	MemoryPeak int64         // bytes of the whole sandbox, gVisor's own included; 0 unknown
 	TasksPeak  int           // host tasks of the whole sandbox; 0 unknown
 	OOMKills   int64         // by the kernel, in the sandbox's cgroup

@@ -33,7 +33,7 @@ func (e *Engine) Run(ctx context.Context, req Request) (*Result, error) {
 	x := &execution{engine: e, req: req, stages: newStages()}
 	defer e.later(ctx, x.teardown)
 	if err := x.prepare(ctx); err != nil {
-		return nil, err
+		return nil, canceledOr(ctx, err)
 	}
 	startErr := x.start(ctx)
 	if startErr == nil {
@@ -46,7 +46,7 @@ func (e *Engine) Run(ctx context.Context, req Request) (*Result, error) {
 		if result := x.startFailure(startErr); result != nil {
 			return result, settleErr
 		}
-		return nil, errors.Join(startErr, settleErr)
+		return nil, errors.Join(canceledOr(ctx, x.explain(startErr)), settleErr)
 	}
 	return x.conclude(settling, settleErr)
 }

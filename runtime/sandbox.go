@@ -17,7 +17,6 @@ const teardownLimit = 10 * time.Second
 type sandbox struct {
 	*launched
 	ended chan struct{} // closed when the process has been reaped
-	cpu   time.Duration // once it has ended
 	err   error         // why it could not be reaped
 }
 
@@ -28,20 +27,15 @@ func (s *sandbox) watch(ctx context.Context) {
 	if s.err = waitPidfd(context.WithoutCancel(ctx), int(s.pidfd.Fd())); s.err != nil {
 		return
 	}
-	var usage unix.Rusage
-	if s.err = reap(int(s.pidfd.Fd()), &usage); s.err != nil {
+	if s.err = reap(int(s.pidfd.Fd())); s.err != nil {
 		s.err = fmt.Errorf("reap the sandbox: %w", s.err)
-		return
 	}
-	// The kernel reaps the stubs, which run the program's own code, before the
-	// first process of their pid namespace ends: their time is in its own.
-	s.cpu = time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 // reap takes a child that has ended off the process table.
-func reap(pidfd int, usage *unix.Rusage) error {
+func reap(pidfd int) error {
 	for {
-		err := unix.Waitid(unix.P_PIDFD, pidfd, nil, unix.WEXITED, usage)
+		err := unix.Waitid(unix.P_PIDFD, pidfd, nil, unix.WEXITED, nil)
 		if !errors.Is(err, unix.EINTR) {
 			return err
 		}
@@ -88,7 +82,7 @@ func (s *sandbox) endGofer(ctx context.Context) error {
 	if err := waitPidfd(ctx, fd); err != nil {
 		return err
 	}
-	if err := reap(fd, nil); err != nil {
+	if err := reap(fd); err != nil {
 		return fmt.Errorf("reap the gofer: %w", err)
 	}
 	return nil

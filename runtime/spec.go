@@ -95,7 +95,7 @@ func buildRlimits(l policy.Limits) []specs.POSIXRlimit {
 		same("RLIMIT_AS", uint64(l.Memory)+addressSpaceHeadroom),
 		same("RLIMIT_CORE", 0),
 		same("RLIMIT_CPU", cpuSeconds),
-		same("RLIMIT_FSIZE", uint64(l.FileSize)),
+		same("RLIMIT_FSIZE", uint64(min(l.FileSize, l.Workspace))),
 		same("RLIMIT_NOFILE", uint64(l.OpenFiles)),
 		same("RLIMIT_NPROC", uint64(l.PIDs)),
 	}
