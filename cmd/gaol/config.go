@@ -47,6 +47,9 @@ const systemData = "/var/lib/gaol"
 
 // loadConfig reads the first config.toml there is.
 func (a *app) loadConfig() (*config, error) {
+	if a.configFile == "" && a.configGiven() {
+		return nil, errors.New("--config: it is empty")
+	}
 	c := defaultConfig()
 	paths := standardConfigPaths()
 	c.files = paths

@@ -26,7 +26,7 @@ and size is checked; nothing in the image's configuration steers the host.`,
 				var list []images.Image
 				var err error
 				if args[0] == "-" {
-					list, err = s.Import(ctx, a.stdin, opts)
+					list, err = s.Import(ctx, readUntil(ctx, a.stdin), opts)
 				} else {
 					list, err = s.ImportPath(ctx, args[0], opts)
 				}

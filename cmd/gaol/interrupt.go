@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"sync/atomic"
@@ -48,4 +49,15 @@ func catchBrokenPipe() (stop func()) {
 	pipe := make(chan os.Signal, 1) // never read: the write's error says it all
 	signal.Notify(pipe, syscall.SIGPIPE)
 	return func() { signal.Stop(pipe) }
+}
+
+// readUntil reads from r, and ends with ctx even while a read waits.
+func readUntil(ctx context.Context, r io.Reader) io.Reader {
+	reader, writer := io.Pipe()
+	go func() {
+		_, err := io.Copy(writer, r)
+		_ = writer.CloseWithError(err) // nil is the end of file
+	}()
+	context.AfterFunc(ctx, func() { _ = reader.CloseWithError(context.Cause(ctx)) })
+	return reader
 }

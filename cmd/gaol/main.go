@@ -56,6 +56,7 @@ type app struct {
 	stdin          io.Reader
 	stdout, stderr *stream
 	configFile     string
+	configGiven    func() bool // --config is on the command line
 }
 
 func newRootCommand(a *app) *cobra.Command {
@@ -78,6 +79,7 @@ in a gVisor sandbox: no daemon, no root, no network, limits really in force.`,
 	}
 	root.SetVersionTemplate("gaol {{.Version}}\n")
 	root.PersistentFlags().StringVar(&a.configFile, "config", "", "read this `file` instead of the user's or the system's config.toml")
+	a.configGiven = func() bool { return root.PersistentFlags().Changed("config") }
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return &hinted{err, fmt.Sprintf("`%s --help` lists the flags", c.CommandPath())}
 	})

@@ -19,7 +19,8 @@ func newRunCommand(a *app) *cobra.Command {
 		Short: "Run code or a command in a fresh sandbox",
 		Long: `Run a Python file, Python code from standard input (-), or any command of the
 image (--) in a sandbox that is made for it and destroyed afterwards. The program
-may write the workspace and nothing else; it has no network.
+may write the workspace and nothing else; it has no network. Flags may follow the
+file; arguments of the program that begin with - go after --.
 
 Its output goes to standard output and standard error untouched (made safe on a
 terminal, see --raw); gaol's own words go to standard error.
@@ -30,35 +31,21 @@ timeout, 125 gaol could not, 126 denied or not executable, 127 not found,
 		Example: `  gaol run report.py --workspace ./data
   echo 'print(6*7)' | gaol run -
   gaol run -m 512m --cpus 2 --timeout 10s -v /srv/tables:/workspace/in:ro report.py
+  gaol run convert.py -- --input /workspace/in.csv -v
   gaol run --image python -- python3 -c 'import sys; print(sys.version)'
   gaol run --json report.py | jq .outcome`,
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.run(c.Context(), f, args, c.ArgsLenAtDash())
 		},
 	}
-	c.Flags().SortFlags = false
-	flags := c.Flags()
-	flags.StringVar(&f.image, "image", "", "`reference` of the image (default: image in config.toml)")
-	flags.StringVar(&f.workspace, "workspace", "", "`directory` that the program may write, at /workspace inside (default: a temporary one)")
-	flags.StringVarP(&f.workDir, "workdir", "w", "", "working `directory` inside (default /workspace)")
-	flags.BoolVar(&f.keep, "keep", false, "keep the temporary workspace and say where it is")
-	flags.StringArrayVarP(&f.mounts, "volume", "v", nil, "show a host path read-only inside: `SRC:DST:ro`")
-	flags.StringArrayVarP(&f.env, "env", "e", nil, "set `NAME=VALUE` inside; NAME alone takes the value from gaol's environment")
-	flags.StringArrayVar(&f.envFiles, "env-file", nil, "read NAME=VALUE lines from `file`")
-	flags.StringVarP(&f.memory, "memory", "m", "", "memory limit, such as `512m`")
-	flags.StringVar(&f.cpus, "cpus", "", "processors' worth of time, such as `1.5`")
-	flags.IntVar(&f.pids, "pids-limit", 0, "processes and threads inside")
-	flags.StringVar(&f.timeout, "timeout", "", "wall time, such as `30s`")
-	flags.StringVar(&f.policyFile, "policy", "", "narrow the policy by this `file`")
-	flags.StringArrayVar(&f.denyImports, "deny-import", nil, "refuse code that imports `module` (advice, not a boundary)")
-	flags.BoolVar(&f.json, "json", false, "print one JSON object: outcome, output, files, usage, receipt")
-	flags.BoolVar(&f.receipt, "receipt", false, "print how each limit was enforced, and each stage's time")
-	flags.BoolVar(&f.raw, "raw", false, "do not make output safe for the terminal")
-	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing of gaol's own but errors")
+	f.register(c)
 	return c
 }
 
 func (a *app) run(ctx context.Context, f *runFlags, args []string, dash int) error {
+	if err := f.check(); err != nil {
+		return err
+	}
 	cfg, err := a.loadConfig()
 	if err != nil {
 		return err

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
-	"os"
+	"path"
 	"strconv"
-	"strings"
+
+	"github.com/spf13/cobra"
 
 	"gaol/policy"
 )
@@ -20,6 +22,48 @@ type runFlags struct {
 	denyImports               []string
 	json, receipt, raw, quiet bool
 	keep                      bool
+
+	given func(flag string) bool // on the command line, whatever its value
+}
+
+func (f *runFlags) register(c *cobra.Command) {
+	flags := c.Flags()
+	f.given, flags.SortFlags = flags.Changed, false
+	flags.StringVar(&f.image, "image", "", "`reference` of the image (default: image in config.toml)")
+	flags.StringVar(&f.workspace, "workspace", "", "`directory` that the program may write, at /workspace inside (default: a temporary one)")
+	flags.StringVarP(&f.workDir, "workdir", "w", "", "working `directory` inside (default /workspace)")
+	flags.BoolVar(&f.keep, "keep", false, "keep the temporary workspace and say where it is")
+	flags.StringArrayVarP(&f.mounts, "volume", "v", nil, "show a host path read-only inside: `SRC:DST:ro`")
+	flags.StringArrayVarP(&f.env, "env", "e", nil, "set `NAME=VALUE` inside; NAME alone takes the value from gaol's environment, if there is one")
+	flags.StringArrayVar(&f.envFiles, "env-file", nil, "read NAME=VALUE lines from `file`")
+	flags.StringVarP(&f.memory, "memory", "m", "", "memory limit, such as `512m`")
+	flags.StringVar(&f.cpus, "cpus", "", "processors' worth of time, such as `1.5`")
+	flags.IntVar(&f.pids, "pids-limit", 0, "processes and threads inside")
+	flags.StringVar(&f.timeout, "timeout", "", "wall time, such as `30s`")
+	flags.StringVar(&f.policyFile, "policy", "", "narrow the policy by this `file`")
+	flags.StringArrayVar(&f.denyImports, "deny-import", nil, "refuse code that imports `module` (advice, not a boundary)")
+	flags.BoolVar(&f.json, "json", false, "print one JSON object: outcome, output, files, usage, receipt")
+	flags.BoolVar(&f.receipt, "receipt", false, "print how each limit was enforced, and each stage's time")
+	flags.BoolVar(&f.raw, "raw", false, "do not make output safe for the terminal")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing of gaol's own but errors")
+}
+
+// check finds what no value of the flags can mean.
+func (f *runFlags) check() error {
+	for _, text := range []struct{ flag, value string }{
+		{"image", f.image}, {"policy", f.policyFile}, {"workspace", f.workspace}, {"workdir", f.workDir},
+	} {
+		if f.given(text.flag) && text.value == "" {
+			return fmt.Errorf("--%s: it is empty", text.flag)
+		}
+	}
+	if f.workDir != "" && (!path.IsAbs(f.workDir) || path.Clean(f.workDir) != f.workDir) {
+		return fmt.Errorf("--workdir: %q is not an absolute path in its shortest form", f.workDir)
+	}
+	if f.workspace != "" && f.keep {
+		return &hinted{errors.New("--keep and --workspace exclude each other"), "a workspace of your own is always kept"}
+	}
+	return nil
 }
 
 // policy is the operator's policy narrowed by the policy file and the flags.
@@ -36,60 +80,45 @@ func (f *runFlags) policy(cfg *config) (policy.Effective, error) {
 	return effective, effective.Policy.Validate()
 }
 
-// document is what the flags ask of the policy.
+// document is what the flags ask of the policy. An error names the flag.
 func (f *runFlags) document() (policy.Document, error) {
-	var text strings.Builder
-	set := func(key, value string, quote bool) {
-		if value == "" {
-			return
+	var doc policy.Document
+	limits := &doc.Limits
+	for _, part := range []struct {
+		flag string
+		set  func() error
+	}{
+		{"memory", func() error { return parsed(&limits.Memory, f.memory, policy.ParseSize) }},
+		{"cpus", func() error { return parsed(&limits.CPUs, f.cpus, parseCPUs) }},
+		{"timeout", func() error { return parsed(&limits.Timeout, f.timeout, policy.ParseDuration) }},
+		{"pids-limit", func() error { limits.PIDs = &f.pids; return nil }},
+		{"deny-import", func() error { doc.Python.DenyImports = f.denyImports; return nil }},
+	} {
+		if !f.given(part.flag) {
+			continue
 		}
-		if quote {
-			value = fmt.Sprintf("%q", value)
+		err := part.set()
+		if err == nil {
+			err = doc.Validate() // the parts before this one are valid
 		}
-		fmt.Fprintf(&text, "%s = %s\n", key, value)
-	}
-	text.WriteString("[limits]\n")
-	set("memory", f.memory, true)
-	set("cpus", f.cpus, false)
-	set("timeout", f.timeout, true)
-	if f.pids != 0 {
-		set("pids", fmt.Sprint(f.pids), false)
-	}
-	if len(f.denyImports) > 0 {
-		quoted := make([]string, len(f.denyImports))
-		for i, module := range f.denyImports {
-			quoted[i] = strconv.Quote(module)
-		}
-		fmt.Fprintf(&text, "[python]\ndeny_imports = [%s]\n", strings.Join(quoted, ", "))
-	}
-	return policy.ParseDocument("flags", []byte(text.String()))
-}
-
-// environment gathers the variables of --env-file and -e, the latter last.
-func (f *runFlags) environment() ([]string, error) {
-	var env []string
-	for _, name := range f.envFiles {
-		data, err := os.ReadFile(name)
 		if err != nil {
-			return nil, fmt.Errorf("read the environment file: %w", err)
-		}
-		for line := range strings.Lines(string(data)) {
-			line = strings.TrimRight(line, "\r\n")
-			if line != "" && !strings.HasPrefix(line, "#") {
-				env = append(env, fromEnvironment(line))
-			}
+			return policy.Document{}, fmt.Errorf("--%s: %w", part.flag, err)
 		}
 	}
-	for _, pair := range f.env {
-		env = append(env, fromEnvironment(pair))
-	}
-	return env, nil
+	return doc, nil
 }
 
-// fromEnvironment gives a bare name the value that gaol's own environment has.
-func fromEnvironment(pair string) string {
-	if strings.Contains(pair, "=") {
-		return pair
+// parsed puts what a flag's text means where field points.
+func parsed[T any](field **T, text string, parse func(string) (T, error)) error {
+	value, err := parse(text)
+	*field = &value
+	return err
+}
+
+func parseCPUs(text string) (policy.CPUs, error) {
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %.50q is not a number", policy.ErrValue, text)
 	}
-	return pair + "=" + os.Getenv(pair)
+	return policy.CPUs(n), nil
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -33,8 +32,6 @@ func (f *runFlags) openPaths(req *runtime.Request, cfg *config) (kept string, un
 	}
 	mountRules, path := rules, f.workspace
 	switch {
-	case path != "" && f.keep:
-		return "", undo, &hinted{errors.New("--keep and --workspace exclude each other"), "a workspace of your own is always kept"}
 	case f.keep:
 		if path, err = cfg.keptWorkspace(); err != nil {
 			return "", undo, err
