@@ -56,38 +56,27 @@ type Link struct {
 	Names     []string `toml:"names"`
 }
 
-// Recipes gives the recipes that the program carries, sorted by name.
-func Recipes() ([]Recipe, error) {
-	entries, err := embedded.ReadDir("recipes")
-	if err != nil {
-		return nil, fmt.Errorf("list recipes: %w", err)
+// recipeNames lists the recipes that the program carries, sorted.
+func recipeNames() []string {
+	files, _ := embedded.ReadDir("recipes") // embedded, so it is there
+	names := make([]string, len(files))
+	for i, f := range files {
+		names[i] = strings.TrimSuffix(f.Name(), ".toml")
 	}
-	var all []Recipe
-	for _, e := range entries {
-		r, err := LoadRecipe(strings.TrimSuffix(e.Name(), ".toml"))
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, r)
-	}
-	return all, nil
+	return names
 }
 
 // isRecipe tells whether the program carries a recipe of that name.
-func isRecipe(name string) bool {
-	if !recipeName.MatchString(name) {
-		return false
-	}
-	_, err := embedded.Open("recipes/" + name + ".toml")
-	return err == nil
-}
+func isRecipe(name string) bool { return slices.Contains(recipeNames(), name) }
 
 // LoadRecipe reads the recipe of that name which the program carries, or the
-// file if nameOrPath contains a slash or ends in ".toml".
+// file if nameOrPath contains a slash or ends in ".toml". [ErrNoRecipe] comes
+// with the names that there are.
 func LoadRecipe(nameOrPath string) (Recipe, error) {
 	if !strings.Contains(nameOrPath, "/") && !strings.HasSuffix(nameOrPath, ".toml") {
 		if !isRecipe(nameOrPath) {
-			return Recipe{}, fmt.Errorf("load recipe %q: %w (a file's path needs a slash or .toml)", nameOrPath, ErrNotFound)
+			return Recipe{}, fmt.Errorf("load recipe %q: %w (there are: %s; a file's path needs a slash or .toml)",
+				nameOrPath, ErrNoRecipe, strings.Join(recipeNames(), ", "))
 		}
 		data, err := embedded.ReadFile("recipes/" + nameOrPath + ".toml")
 		if err != nil {

@@ -14,18 +14,13 @@ import (
 )
 
 func TestRecipesAreValid(t *testing.T) {
-	all, err := Recipes()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, r := range all {
-		names = append(names, r.Name)
-		if !isRecipe(r.Name) || r.Description == "" {
-			t.Errorf("recipe %+v", r)
+	for _, name := range recipeNames() {
+		r, err := LoadRecipe(name)
+		if err != nil || r.Name != name || r.Description == "" {
+			t.Errorf("recipe %s: %+v, %v", name, r, err)
 		}
 	}
-	if d := cmp.Diff([]string{"python", "shell"}, names); d != "" {
+	if d := cmp.Diff([]string{"python", "shell"}, recipeNames()); d != "" {
 		t.Error(d)
 	}
 }
@@ -74,8 +69,17 @@ func TestRecipeFromFile(t *testing.T) {
 	if err != nil || r.Name != "mine" {
 		t.Errorf("%+v %v", r, err)
 	}
-	if _, err := LoadRecipe("mine"); !errors.Is(err, ErrNotFound) {
-		t.Errorf("unknown name: %v", err)
+	for _, name := range []string{"mine", "", "Python", "python "} {
+		_, err := LoadRecipe(name)
+		if !errors.Is(err, ErrNoRecipe) {
+			t.Errorf("unknown name %q: %v", name, err)
+			continue
+		}
+		for _, known := range recipeNames() {
+			if !strings.Contains(err.Error(), known) {
+				t.Errorf("%v does not name %s", err, known)
+			}
+		}
 	}
 }
 

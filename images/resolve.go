@@ -122,7 +122,7 @@ func (s *Store) find(name string, pin digest.Digest) (place, record, error) {
 }
 
 func (s *Store) notFound(name string, pin digest.Digest) error {
-	e := &NotFoundError{Reference: name, Command: "gaol images import " + name + " FILE"}
+	e := &NotFoundError{Reference: name, Command: "gaol images import FILE --as " + name}
 	if pin != "" {
 		e.Reference += "@" + pin.String()
 	}

@@ -12,6 +12,8 @@ import (
 var (
 	// ErrNotFound means that no image has the reference; see [NotFoundError].
 	ErrNotFound = errors.New("image not found")
+	// ErrNoRecipe means that the program carries no recipe of that name.
+	ErrNoRecipe = errors.New("no such recipe")
 	// ErrReadOnly means that the image is only in the system store, which
 	// this user cannot change.
 	ErrReadOnly = errors.New("image belongs to the read-only system store")
