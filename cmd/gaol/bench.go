@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"gaol/policy"
 	"gaol/runtime"
 )
 
@@ -34,11 +33,12 @@ func newBenchStartCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "start",
 		Short: "Compare a cold gaol run with bare runsc run of the same bundle",
-		Long: `Run print(1) cold by gaol, as a whole process from start to end, and by bare
-runsc run over the same bundle, one after the other
-in turn, and print the medians and their ratio. Both run the same bundle: the
-same rootfs, guest, seccomp profile and mounts; the bare one has no cgroup, no
-watchdog, no host id of its own, and nobody reads its result.`,
+		Long: `Run print(1) by gaol, cold, as a whole process from start to end, and by bare
+runsc run, in turn, and print the medians and their ratio. Both run the same
+bundle, made from config.toml's image and policy: the same rootfs, guest, seccomp
+profile, rlimits and mounts. The bare one has no cgroup, no watchdog, no host id
+of its own, and nobody reads its result. As root it has no user namespace either,
+which runsc refuses there, and so does less than gaol does.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return a.benchStart(c.Context(), runs, asJSON) },
 	}
@@ -118,7 +118,11 @@ func (a *app) benchSides(ctx context.Context) (_ []*benchSide, undo func(), err 
 	if err != nil {
 		return nil, nil, err
 	}
-	rootfs, err := (&runFlags{}).resolve(ctx, cfg, policy.Builtin().Policy)
+	effective, err := cfg.policy("")
+	if err != nil {
+		return nil, nil, err
+	}
+	rootfs, err := (&runFlags{}).resolve(ctx, cfg, effective.Policy)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -148,7 +152,7 @@ func (a *app) benchSides(ctx context.Context) (_ []*benchSide, undo func(), err 
 		return nil, nil, fmt.Errorf("make the bare workspace: %w", err)
 	}
 	req := runtime.Request{
-		Policy: policy.Builtin().Policy, Rootfs: rootfsOf(rootfs),
+		Policy: effective.Policy, Rootfs: rootfsOf(rootfs),
 		Code: &runtime.Code{Name: "one.py", Source: []byte(source)},
 	}
 	flags, stdin, err := runtime.BareBundle(bundle, workspace, req)

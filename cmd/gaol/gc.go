@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -23,11 +24,8 @@ killed. Every gaol run does this too; nothing of a live one is touched.`,
 				return err
 			}
 			n, err := engine.Reap(c.Context())
-			if err != nil {
-				return err
-			}
 			fmt.Fprintf(a.stdout, "removed what %d dead sandboxes left\n", n)
-			return engine.Close()
+			return errors.Join(err, engine.Close())
 		},
 	}
 }

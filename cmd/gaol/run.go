@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -66,7 +67,7 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string, dash int) err
 	if req.Env, err = f.environment(); err != nil {
 		return err
 	}
-	kept, undo, err := f.openPaths(&req, cfg)
+	undo, err := f.openPaths(&req, cfg)
 	if err != nil {
 		return err
 	}
@@ -77,28 +78,31 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string, dash int) err
 	}
 	defer rootfs.Close()
 	req.Rootfs = rootfsOf(rootfs)
-	return a.execute(ctx, f, cfg, req, kept)
+	return a.execute(ctx, f, cfg, req)
 }
 
 // execute runs the request and prints its result.
-func (a *app) execute(ctx context.Context, f *runFlags, cfg *config, req runtime.Request, kept string) (err error) {
-	engine, err := cfg.engine(ctx)
+func (a *app) execute(ctx context.Context, f *runFlags, cfg *config, req runtime.Request) error {
+	engine, closeEngine, err := a.openEngine(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		// The result is out; what could not be torn down must not be silent.
-		if closeErr := engine.Close(); closeErr != nil {
-			fmt.Fprintf(a.stderr, "gaol: warning: %s\n", safeText(closeErr.Error()))
-		}
-	}()
-	if _, err := engine.Reap(ctx); err != nil {
-		fmt.Fprintf(a.stderr, "gaol: warning: %s\n", safeText(err.Error()))
-	}
+	defer closeEngine()
 	ctx, interrupted, stop := interruptible(ctx)
 	defer stop()
+	kept := ""
+	if f.keep {
+		if req.Workspace, err = cfg.keptWorkspace(); err != nil {
+			return err
+		}
+		defer req.Workspace.Close()
+		kept = req.Workspace.Path()
+	}
 	ctx, out := a.output(ctx, f, &req)
 	result, err := engine.Run(ctx, req)
+	if kept != "" && (err != nil || result.Outcome == runtime.StartFailed) && os.Remove(kept) == nil {
+		kept = "" // nothing ran in it
+	}
 	outErr, sig := out.end(), interrupted()
 	switch {
 	case sig != 0 && err != nil:
@@ -115,6 +119,23 @@ func (a *app) execute(ctx context.Context, f *runFlags, cfg *config, req runtime
 		return err
 	}
 	return exitOf(result, sig)
+}
+
+// openEngine opens the runtime and removes what dead owners left. Neither that
+// nor what could not be torn down changes a result, but it must not be silent.
+func (a *app) openEngine(ctx context.Context, cfg *config) (_ *runtime.Engine, closeEngine func(), err error) {
+	engine, err := cfg.engine(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	warn := func(err error) {
+		if err != nil {
+			fmt.Fprintf(a.stderr, "gaol: warning: %s\n", safeText(err.Error()))
+		}
+	}
+	_, err = engine.Reap(ctx)
+	warn(err)
+	return engine, func() { warn(engine.Close()) }, nil
 }
 
 // resolve finds the image and holds it.

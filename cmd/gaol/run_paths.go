@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,11 +13,10 @@ import (
 	"gaol/runtime/workspace"
 )
 
-// openPaths opens the workspace and the mounts; kept is where a temporary
-// workspace stays.
-func (f *runFlags) openPaths(req *runtime.Request, cfg *config) (kept string, undo func(), err error) {
+// openPaths opens the workspace, when there is one, and the mounts.
+func (f *runFlags) openPaths(req *runtime.Request, cfg *config) (_ func(), err error) {
 	var closers []io.Closer
-	undo = func() {
+	undo := func() {
 		for _, c := range closers {
 			_ = c.Close()
 		}
@@ -28,46 +28,49 @@ func (f *runFlags) openPaths(req *runtime.Request, cfg *config) (kept string, un
 	}()
 	rules, err := cfg.rules(req.Policy)
 	if err != nil {
-		return "", undo, err
+		return nil, err
 	}
-	mountRules, path := rules, f.workspace
-	switch {
-	case f.keep:
-		if path, err = cfg.keptWorkspace(); err != nil {
-			return "", undo, err
-		}
-		// It lies among gaol's own directories, and was made just now.
-		kept, rules = path, workspace.Rules{Roots: []string{path}}
-	}
-	if path != "" {
-		if path, err = filepath.Abs(path); err != nil {
-			return "", undo, fmt.Errorf("find the workspace: %w", err)
+	if f.workspace != "" {
+		path, err := filepath.Abs(f.workspace)
+		if err != nil {
+			return nil, fmt.Errorf("find the workspace: %w", err)
 		}
 		if req.Workspace, err = workspace.Open(path, rules); err != nil {
-			return "", undo, err
+			return nil, err
 		}
 		closers = append(closers, req.Workspace)
 	}
 	for _, text := range f.mounts {
-		m, err := openMount(text, mountRules)
+		m, err := openMount(text, rules)
 		if err != nil {
-			return "", undo, err
+			return nil, err
+		}
+		closers = append(closers, m.Source)
+		for _, other := range req.Mounts {
+			if other.Destination == m.Destination {
+				return nil, fmt.Errorf("mount %q: %s is shown at %q already", text, other.Source.Path(), m.Destination)
+			}
 		}
 		req.Mounts = append(req.Mounts, m)
-		closers = append(closers, m.Source)
 	}
-	return kept, undo, nil
+	return undo, nil
 }
 
-// keptWorkspace makes the directory of a workspace that stays.
-func (c *config) keptWorkspace() (string, error) {
+// keptWorkspace makes and opens a workspace that stays. The caller closes it.
+func (c *config) keptWorkspace() (*workspace.Dir, error) {
 	parent := filepath.Join(c.Host.Data, "workspaces")
 	if err := os.MkdirAll(parent, 0o700); err != nil {
-		return "", fmt.Errorf("make a workspace to keep: %w", err)
+		return nil, fmt.Errorf("make a workspace to keep: %w", err)
 	}
-	dir, err := os.MkdirTemp(parent, time.Now().UTC().Format("20060102-150405-"))
+	path, err := os.MkdirTemp(parent, time.Now().UTC().Format("20060102-150405-"))
 	if err != nil {
-		return "", fmt.Errorf("make a workspace to keep: %w", err)
+		return nil, fmt.Errorf("make a workspace to keep: %w", err)
+	}
+	// It lies among gaol's own directories, and was made just now. The
+	// operator's roots are about the directories of others.
+	dir, err := workspace.Open(path, workspace.Rules{Roots: []string{path}})
+	if err != nil {
+		return nil, errors.Join(err, os.Remove(path))
 	}
 	return dir, nil
 }
