@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"syscall"
 
 	"gaol/images"
@@ -63,10 +64,16 @@ type hinted struct {
 func (h *hinted) Unwrap() error { return h.error }
 
 func printError(w io.Writer, err error) {
-	fmt.Fprintf(w, "gaol: error: %s\n", safeText(err.Error()))
+	say(w, "error", err.Error())
 	if hint := hintFor(err); hint != "" {
-		fmt.Fprintf(w, "gaol: hint: %s\n", safeText(hint))
+		say(w, "hint", hint)
 	}
+}
+
+// say prints a message. What follows its first line is indented, so that no name
+// in it can pass for a message of its own.
+func say(w io.Writer, kind, text string) {
+	fmt.Fprintf(w, "gaol: %s: %s\n", kind, strings.ReplaceAll(safeText(text), "\n", "\n  "))
 }
 
 // hintFor says what the user can do about an error, "" when nothing is known.

@@ -62,6 +62,6 @@ func (a *app) overStore(ctx context.Context, interruption string, do func(contex
 func printPublished(w io.Writer, image images.Image) {
 	fmt.Fprintf(w, "%s %s\n", image.Reference, image.Digest)
 	if len(image.Absent) > 0 {
-		fmt.Fprintf(w, "  not imported: %s\n", safeText(strings.Join(image.Absent, ", ")))
+		fmt.Fprintf(w, "  not imported: %s\n", lineText(strings.Join(image.Absent, ", ")))
 	}
 }

@@ -63,13 +63,13 @@ func (a *app) policyShow(file string, asJSON bool) error {
 	}
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	for _, field := range policy.Fields() {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", field, values[field], safeText(effective.Source[field]))
+		fmt.Fprintf(w, "%s\t%s\t%s\n", field, values[field], lineText(effective.Source[field]))
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
 	for _, c := range clamps {
-		fmt.Fprintf(a.stdout, "note: %s\n", safeText(c))
+		fmt.Fprintf(a.stdout, "note: %s\n", lineText(c))
 	}
 	fmt.Fprintf(a.stdout, "hash  %s\n", effective.Policy.Hash())
 	return nil

@@ -26,7 +26,7 @@ func newProgress(w io.Writer) *progress {
 func (p *progress) show(step images.Progress) {
 	if !p.terminal {
 		if step.Stage != p.stage {
-			fmt.Fprintf(p.w, "gaol: %s %s\n", step.Stage, safeText(step.Item))
+			fmt.Fprintf(p.w, "gaol: %s %s\n", step.Stage, lineText(step.Item))
 		}
 		p.stage = step.Stage
 		return
@@ -42,7 +42,7 @@ func (p *progress) show(step images.Progress) {
 	case step.Done > 0:
 		how = " " + bytesText(step.Done)
 	}
-	fmt.Fprintf(p.w, "\r\x1b[Kgaol: %s %.60s%s", step.Stage, safeText(step.Item), how)
+	fmt.Fprintf(p.w, "\r\x1b[Kgaol: %s %.60s%s", step.Stage, lineText(step.Item), how)
 }
 
 // end clears the line.

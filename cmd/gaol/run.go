@@ -57,7 +57,7 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string, dash int) err
 	}
 	if !f.quiet {
 		for _, clamp := range effective.Clamps {
-			fmt.Fprintf(a.stderr, "gaol: note: %s\n", safeText(clamp.String()))
+			say(a.stderr, "note", clamp.String())
 		}
 	}
 	req := runtime.Request{Policy: effective.Policy, WorkDir: f.workDir}
@@ -130,7 +130,7 @@ func (a *app) openEngine(ctx context.Context, cfg *config) (_ *runtime.Engine, c
 	}
 	warn := func(err error) {
 		if err != nil {
-			fmt.Fprintf(a.stderr, "gaol: warning: %s\n", safeText(err.Error()))
+			say(a.stderr, "warning", err.Error())
 		}
 	}
 	_, err = engine.Reap(ctx)

@@ -50,7 +50,7 @@ func readCodeFile(name string) ([]byte, error) {
 		return nil, fmt.Errorf("read the code: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, &hinted{fmt.Errorf("read the code: %s is not a regular file", name), "use - to read code from standard input"}
+		return nil, &hinted{fmt.Errorf("read the code: %q is not a regular file", name), "use - to read code from standard input"}
 	}
 	return readCode(f, name)
 }

@@ -24,7 +24,7 @@ func summary(r *runtime.Result, kept string) string {
 		how = string(r.Outcome)
 	}
 	if r.Reason != "" {
-		how += ": " + safeText(r.Reason)
+		how += ": " + lineText(r.Reason)
 	}
 	fmt.Fprintf(&b, "gaol: %s · %s · cpu %s · memory %s\n", how,
 		rounded(r.Usage.Wall), rounded(r.Usage.CPU), bytesText(r.Usage.MemoryPeak))
@@ -32,13 +32,13 @@ func summary(r *runtime.Result, kept string) string {
 		fmt.Fprintf(&b, "gaol: %s\n", fileText(c))
 	}
 	if r.FilesNote != "" {
-		fmt.Fprintf(&b, "gaol: note: %s\n", safeText(r.FilesNote))
+		fmt.Fprintf(&b, "gaol: note: %s\n", lineText(r.FilesNote))
 	}
 	if r.SetIDStripped > 0 {
 		fmt.Fprintf(&b, "gaol: note: set-id bits of %d files were removed\n", r.SetIDStripped)
 	}
 	if kept != "" {
-		fmt.Fprintf(&b, "gaol: workspace kept in %s\n", kept)
+		fmt.Fprintf(&b, "gaol: workspace kept in %s\n", lineText(kept))
 	}
 	return b.String()
 }
@@ -51,7 +51,7 @@ func fileText(c workspace.Change) string {
 			name = strconv.Quote(string(c.Raw))
 		}
 	}
-	text := fmt.Sprintf("%s %s", c.Kind, name)
+	text := fmt.Sprintf("%s %s", c.Kind, lineText(name))
 	if c.Kind != workspace.Deleted {
 		what := c.MIME
 		if what == "" {

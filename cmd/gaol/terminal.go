@@ -81,6 +81,9 @@ func safeText(text string) string {
 	return b.String()
 }
 
+// lineText is text from outside, fit for a part of one line of ours.
+func lineText(text string) string { return strings.ReplaceAll(safeText(text), "\n", `\n`) }
+
 // isTerminal tells whether what is written goes to a terminal.
 func isTerminal(w io.Writer) bool {
 	if s, ok := w.(*stream); ok {
