@@ -4,8 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -88,6 +91,10 @@ func TestFloodLeavesMemoryFlat(t *testing.T) {
 	}
 }
 
+// maxOvershoot is how far past its memory limit a program may get before the
+// watchdog stops it: many times what was ever measured here (3 MiB).
+const maxOvershoot = 64 * policy.MiB
+
 // B1, D7: where no cgroup holds the memory limit the watchdog does; this
 // measures how far past it a program gets that takes memory as fast as it can.
 func TestWatchdogOvershoot(t *testing.T) {
@@ -110,8 +117,8 @@ func TestWatchdogOvershoot(t *testing.T) {
 		worst = max(worst, r.Usage.MemoryPeak-int64(limit))
 	}
 	t.Logf("limit %s, worst overshoot of the watchdog in 3 runs: %s", limit, bytesText(worst))
-	if worst > int64(limit) {
-		t.Errorf("the watchdog let %s pass beyond %s", bytesText(worst), limit)
+	if worst > int64(maxOvershoot) {
+		t.Errorf("the watchdog let %s pass beyond %s, more than %s", bytesText(worst), limit, maxOvershoot)
 	}
 }
 
@@ -261,6 +268,7 @@ func runscProcesses(t testing.TB) []string {
 func TestKilledAtAnyMoment(t *testing.T) {
 	needSandbox(t)
 	dir := stateDir(t)
+	groups := map[string]bool{}
 	for i := range 25 {
 		cmd := gaolCommand(t, dir, "run", "--image", "shell", "--", "sleep", "60")
 		cmd.Stdout, cmd.Stderr = io.Discard, io.Discard
@@ -273,6 +281,12 @@ func TestKilledAtAnyMoment(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = cmd.Wait()
+		for _, group := range recordedGroups(t, dir) {
+			groups[group] = true
+		}
+	}
+	if haveCgroup() && len(groups) == 0 {
+		t.Error("no kill came after a cgroup was made")
 	}
 	if out, err := gaolCommand(t, dir, "gc").CombinedOutput(); err != nil {
 		t.Fatalf("gc: %v: %s", err, out)
@@ -282,7 +296,68 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	if left := leftovers(dir); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
+	for group := range groups {
+		if _, err := os.Stat(group); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("cgroup left behind: %s (%v)", group, err)
+		}
+	}
 	if out, err := gaolCommand(t, dir, "run", "-q", "--image", "shell", "--", "echo", "fine").Output(); err != nil || string(out) != "fine\n" {
 		t.Errorf("the next run printed %q: %v", out, err)
+	}
+}
+
+// recordedGroups are the cgroups of the sandboxes beneath dir, by their owners'
+// records.
+func recordedGroups(t testing.TB, dir string) []string {
+	t.Helper()
+	records, err := filepath.Glob(filepath.Join(dir, "s/run/*/owner.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var groups []string
+	for _, path := range records {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var owner struct {
+			Cgroups []string `json:"cgroups"`
+		}
+		if err := json.Unmarshal(data, &owner); err != nil {
+			t.Fatal(err)
+		}
+		groups = append(groups, owner.Cgroups...)
+	}
+	return groups
+}
+
+// A10: whoever reads the output of a run meets its end when the run ends, even
+// if the program left a child behind that holds its own end open.
+func TestOutputEnds(t *testing.T) {
+	needSandbox(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	cmd := gaolCommand(t, stateDir(t), "run", "-q", "--timeout", "60s", "--image", "shell", "--", "sh", "-c", "setsid sleep 60 & echo started")
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer read.Close()
+	cmd.Stdout, cmd.Stderr = write, write
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = write.Close()
+	deadline, _ := ctx.Deadline()
+	if err := read.SetReadDeadline(deadline); err != nil {
+		t.Fatal(err)
+	}
+	out, err := io.ReadAll(read)
+	if err != nil || string(out) != "started\n" {
+		t.Errorf("read %q: %v", out, err)
+		_ = cmd.Process.Kill()
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
 	}
 }

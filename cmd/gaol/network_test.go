@@ -184,18 +184,31 @@ func TestHostSocketsAreUnreachable(t *testing.T) {
 			_ = c.Close()
 		}
 	}()
+	if err := unix.Mkfifo(filepath.Join(dir, "host.fifo"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	// Both ends are open here, so that inside no open has to wait for the other.
+	fifo, err := os.OpenFile(filepath.Join(dir, "host.fifo"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fifo.Close()
 	req := python(request(), `
-import socket
+import os, socket
 s = socket.socket(socket.AF_UNIX)
 try: s.connect("/workspace/host.sock"); print("LEAK")
 except OSError as e: print(type(e).__name__)
+for way in os.O_RDONLY, os.O_WRONLY, os.O_RDWR:
+    try: os.open("/workspace/host.fifo", way); print("LEAK")
+    except OSError as e: print(type(e).__name__)
 `)
 	req.Workspace = openWorkspace(t, dir)
 	r, err := engine.Run(t.Context(), req)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := string(r.Stdout.Bytes()); got != "ConnectionRefusedError\n" || accepted.Load() != 0 {
+	want := "ConnectionRefusedError\n" + strings.Repeat("PermissionError\n", 3)
+	if got := string(r.Stdout.Bytes()); got != want || accepted.Load() != 0 {
 		t.Errorf("got %q, %d connections", got, accepted.Load())
 	}
 }

@@ -33,6 +33,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"field":   fieldCommand,
 			"nothing": nothingCommand,
+			"prints":  printsCommand,
 		},
 		Condition: func(condition string) (bool, error) {
 			switch condition {
@@ -75,6 +76,19 @@ func setupScript(e *testscript.Env) error {
 // testConfig is a config.toml whose state lies beneath dir.
 func testConfig(dir string) string {
 	return fmt.Sprintf("runsc = %q\n[host]\ndata = %q\nstate = %q\n", testRunsc(), filepath.Join(dir, "d"), filepath.Join(dir, "s"))
+}
+
+// printsCommand compares all of the last command's standard output with a text,
+// in which \n is a newline: `stdout` looks for a line among others, and a leak may
+// stand beside it.
+func printsCommand(ts *testscript.TestScript, negated bool, args []string) {
+	if len(args) != 1 || negated {
+		ts.Fatalf("usage: prints TEXT")
+	}
+	want := strings.ReplaceAll(args[0], `\n`, "\n")
+	if got := ts.ReadFile("stdout"); got != want {
+		ts.Fatalf("standard output is %q, want %q", got, want)
+	}
 }
 
 // fieldCommand compares a field of the JSON that the last command printed:
