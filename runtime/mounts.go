@@ -79,7 +79,7 @@ func (m privateMount) setAttributes(tree int) error {
 		ns, err := mount.GetUsernsFD(
 			fmt.Sprintf("%d:%d:1", m.owner.uid, m.hostID), fmt.Sprintf("%d:%d:1", m.owner.gid, m.hostID))
 		if err != nil {
-			return fmt.Errorf("make the id mapping for %s: %w", m.source.Name(), err)
+			return fmt.Errorf("make the id mapping for %s: %w", m.source.Name(), explainNoUserns(err))
 		}
 		defer ns.Close()
 		attr.Attr_set |= unix.MOUNT_ATTR_IDMAP
