@@ -17,8 +17,8 @@ type runFlags struct {
 	image, policyFile         string
 	workspace, workDir        string
 	env, envFiles, mounts     []string
-	memory, cpus, timeout     string
-	pids                      int
+	memory, cpus, pids        string
+	timeout                   string
 	denyImports               []string
 	json, receipt, raw, quiet bool
 	keep                      bool
@@ -38,7 +38,7 @@ func (f *runFlags) register(c *cobra.Command) {
 	flags.StringArrayVar(&f.envFiles, "env-file", nil, "read NAME=VALUE lines from `file`")
 	flags.StringVarP(&f.memory, "memory", "m", "", "memory limit, such as `512m`")
 	flags.StringVar(&f.cpus, "cpus", "", "processors' worth of time, such as `1.5`")
-	flags.IntVar(&f.pids, "pids-limit", 0, "processes and threads inside")
+	flags.StringVar(&f.pids, "pids-limit", "", "`number` of processes and threads inside")
 	flags.StringVar(&f.timeout, "timeout", "", "wall time, such as `30s`")
 	flags.StringVar(&f.policyFile, "policy", "", "narrow the policy by this `file`")
 	flags.StringArrayVar(&f.denyImports, "deny-import", nil, "refuse code that imports `module` (advice, not a boundary)")
@@ -91,7 +91,7 @@ func (f *runFlags) document() (policy.Document, error) {
 		{"memory", func() error { return parsed(&limits.Memory, f.memory, policy.ParseSize) }},
 		{"cpus", func() error { return parsed(&limits.CPUs, f.cpus, parseCPUs) }},
 		{"timeout", func() error { return parsed(&limits.Timeout, f.timeout, policy.ParseDuration) }},
-		{"pids-limit", func() error { limits.PIDs = &f.pids; return nil }},
+		{"pids-limit", func() error { return parsed(&limits.PIDs, f.pids, parseCount) }},
 		{"deny-import", func() error { doc.Python.DenyImports = f.denyImports; return nil }},
 	} {
 		if !f.given(part.flag) {
@@ -113,6 +113,14 @@ func parsed[T any](field **T, text string, parse func(string) (T, error)) error 
 	value, err := parse(text)
 	*field = &value
 	return err
+}
+
+func parseCount(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %.50q is not a whole number", policy.ErrValue, text)
+	}
+	return n, nil
 }
 
 func parseCPUs(text string) (policy.CPUs, error) {
