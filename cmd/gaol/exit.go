@@ -99,7 +99,7 @@ func hintFor(err error) string {
 	case errors.Is(err, policy.ErrUnsafeFile):
 		return "the file must be yours or root's and writable by nobody else"
 	case errors.Is(err, workspace.ErrNotAllowed):
-		return "files.roots in config.toml lists where workspaces and mounts may lie"
+		return "workspaces and mounts lie beneath files.roots (config.toml), and neither are nor hold anything of the system's or gaol's own"
 	case errors.Is(err, syscall.ENOSPC):
 		return "the disk is full; `gaol images prune` and `gaol gc` free what gaol itself no longer needs"
 	}

@@ -203,7 +203,7 @@ func mixed(i int, shell, py runtime.Request) (runtime.Request, runtime.Outcome) 
 		shell.Command = []string{"no-such-program"}
 		return shell, runtime.StartFailed
 	case 7:
-		shell.Command = []string{"sh", "-c", "dd if=/dev/zero of=big bs=1M count=64; sleep 5"}
+		shell.Command = []string{"sh", "-c", "for i in 1 2 3; do dd if=/dev/zero of=big$i bs=1M count=4; done; sleep 5"}
 		shell.Policy.Limits.Workspace = 8 * policy.MiB
 		return shell, runtime.DiskLimit
 	}

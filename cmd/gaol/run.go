@@ -28,7 +28,8 @@ terminal, see --raw); gaol's own words go to standard error.
 
 Exit code: the program's own; 123 stopped at its output or disk limit, 124
 timeout, 125 gaol could not, 126 denied or not executable, 127 not found,
-128+n ended by signal n, 130/143 interrupted, 137 out of memory.`,
+128+n ended by signal n, 137 out of memory, 129/130/131/143 interrupted, 141
+nobody reads the output any more.`,
 		Example: `  gaol run report.py --workspace ./data
   echo 'print(6*7)' | gaol run -
   gaol run -m 512m --cpus 2 --timeout 10s -v /srv/tables:/workspace/in:ro report.py

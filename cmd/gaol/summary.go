@@ -12,7 +12,7 @@ import (
 )
 
 // summary is what a person wants to know in a few lines.
-func summary(r *runtime.Result, kept string) string {
+func summary(r *runtime.Result) string {
 	var b strings.Builder
 	var how string
 	switch r.Outcome {
@@ -36,9 +36,6 @@ func summary(r *runtime.Result, kept string) string {
 	}
 	if r.SetIDStripped > 0 {
 		fmt.Fprintf(&b, "gaol: note: set-id bits of %d files were removed\n", r.SetIDStripped)
-	}
-	if kept != "" {
-		fmt.Fprintf(&b, "gaol: workspace kept in %s\n", lineText(kept))
 	}
 	return b.String()
 }
