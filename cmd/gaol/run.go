@@ -21,7 +21,8 @@ func newRunCommand(a *app) *cobra.Command {
 		Long: `Run a Python file, Python code from standard input (-), or any command of the
 image (--) in a sandbox that is made for it and destroyed afterwards. The program
 may write the workspace and nothing else; it has no network. Flags may follow the
-file; arguments of the program that begin with - go after --.
+file; arguments of the program that begin with - go after --. The program's
+standard input is empty; -i gives it gaol's.
 
 Its output goes to standard output and standard error untouched (made safe on a
 terminal, see --raw); gaol's own words go to standard error.
@@ -34,6 +35,7 @@ nobody reads the output any more.`,
   echo 'print(6*7)' | gaol run -
   gaol run -m 512m --cpus 2 --timeout 10s -v /srv/tables:/workspace/in:ro report.py
   gaol run convert.py -- --input /workspace/in.csv -v
+  sort names.txt | gaol run -i count.py
   gaol run --image python -- python3 -c 'import sys; print(sys.version)'
   gaol run --json report.py | jq .outcome`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -62,7 +64,7 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string, dash int) err
 		}
 	}
 	req := runtime.Request{Policy: effective.Policy, WorkDir: f.workDir}
-	if err := a.program(&req, args, dash); err != nil {
+	if err := a.program(&req, f, args, dash); err != nil {
 		return err
 	}
 	if req.Env, err = f.environment(); err != nil {

@@ -21,7 +21,7 @@ type runFlags struct {
 	timeout                   string
 	denyImports               []string
 	json, receipt, raw, quiet bool
-	keep                      bool
+	keep, interactive         bool
 
 	given func(flag string) bool // on the command line, whatever its value
 }
@@ -32,6 +32,7 @@ func (f *runFlags) register(c *cobra.Command) {
 	flags.StringVar(&f.image, "image", "", "`reference` of the image (default: image in config.toml)")
 	flags.StringVar(&f.workspace, "workspace", "", "`directory` that the program may write, at /workspace inside (default: a temporary one)")
 	flags.StringVarP(&f.workDir, "workdir", "w", "", "working `directory` inside (default /workspace)")
+	flags.BoolVarP(&f.interactive, "interactive", "i", false, "give gaol's standard input to the program")
 	flags.BoolVar(&f.keep, "keep", false, "keep the temporary workspace and say where it is")
 	flags.StringArrayVarP(&f.mounts, "volume", "v", nil, "show a host path read-only inside: `SRC:DST:ro`")
 	flags.StringArrayVarP(&f.env, "env", "e", nil, "set `NAME=VALUE` inside; NAME alone takes the value from gaol's environment, if there is one")

@@ -11,21 +11,26 @@ import (
 )
 
 // program puts the code or the command into the request.
-func (a *app) program(req *runtime.Request, args []string, dash int) error {
+func (a *app) program(req *runtime.Request, f *runFlags, args []string, dash int) error {
 	if len(args) == 0 {
 		return &hinted{errors.New("nothing to run"), "name a Python file, - for standard input, or -- and a command"}
 	}
+	if f.interactive {
+		req.Stdin = a.stdin
+	}
 	if dash == 0 {
-		req.Command, req.Stdin = args, a.stdin
+		req.Command = args
 		return nil
 	}
 	code := &runtime.Code{Name: args[0], Args: args[1:]}
 	var err error
 	if code.Name == "-" {
+		if f.interactive {
+			return errors.New("--interactive: the code itself is standard input")
+		}
 		code.Name = "<stdin>"
 		code.Source, err = readCode(a.stdin, "standard input")
 	} else {
-		req.Stdin = a.stdin
 		code.Source, err = readCodeFile(code.Name)
 	}
 	if err != nil {
