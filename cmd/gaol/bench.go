@@ -118,7 +118,7 @@ func (a *app) benchSides(ctx context.Context) (_ []*benchSide, undo func(), err 
 	if err != nil {
 		return nil, nil, err
 	}
-	effective, err := cfg.policy("")
+	effective, err := cfg.policy(nil)
 	if err != nil {
 		return nil, nil, err
 	}

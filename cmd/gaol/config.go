@@ -139,13 +139,16 @@ func xdg(variable, home string) (string, error) {
 	return filepath.Join(dir, home), nil
 }
 
-// policy is the operator's policy, narrowed by a policy file if there is one.
-func (c *config) policy(file string) (policy.Effective, error) {
+// policy is the operator's policy, narrowed by each of the policy files in turn.
+func (c *config) policy(files []string) (policy.Effective, error) {
 	effective := policy.Builtin()
 	if c.file != "" {
 		effective = effective.Operator(c.file, c.Document)
 	}
-	if file != "" {
+	for _, file := range files {
+		if file == "" {
+			return policy.Effective{}, errors.New("--policy: it is empty")
+		}
 		doc, err := policy.LoadDocument(file)
 		if err != nil {
 			return policy.Effective{}, err

@@ -64,7 +64,7 @@ func (a *app) diagnose(ctx context.Context) []runtime.Check {
 		where = "none; built-in defaults"
 	}
 	checks := []runtime.Check{{Name: "configuration", Status: runtime.CheckOK, Detail: where}}
-	effective, err := cfg.policy("")
+	effective, err := cfg.policy(nil)
 	if err != nil {
 		checks[0] = runtime.Check{Name: "configuration", Status: runtime.CheckFail, Detail: err.Error(), Fix: "correct the file"}
 		effective = policy.Builtin()

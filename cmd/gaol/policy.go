@@ -23,7 +23,7 @@ func newPolicyCommand(a *app) *cobra.Command {
 }
 
 func newPolicyShowCommand(a *app) *cobra.Command {
-	var file string
+	var files []string
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "show",
@@ -32,19 +32,19 @@ func newPolicyShowCommand(a *app) *cobra.Command {
   gaol policy show --policy strict.toml
   gaol policy show --json | jq .policy.limits`,
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return a.policyShow(file, asJSON) },
+		RunE: func(*cobra.Command, []string) error { return a.policyShow(files, asJSON) },
 	}
-	c.Flags().StringVar(&file, "policy", "", "narrow by this policy `file`")
+	c.Flags().StringArrayVar(&files, "policy", nil, "narrow by this policy `file`; several narrow in turn")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return c
 }
 
-func (a *app) policyShow(file string, asJSON bool) error {
+func (a *app) policyShow(files []string, asJSON bool) error {
 	cfg, err := a.loadConfig()
 	if err != nil {
 		return err
 	}
-	effective, err := cfg.policy(file)
+	effective, err := cfg.policy(files)
 	if err != nil {
 		return err
 	}

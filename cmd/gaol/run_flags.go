@@ -14,12 +14,12 @@ import (
 // runFlags are the flags of `gaol run`. Names and units are docker's where
 // docker has them.
 type runFlags struct {
-	image, policyFile         string
+	image                     string
 	workspace, workDir        string
 	env, envFiles, mounts     []string
 	memory, cpus, pids        string
 	timeout                   string
-	denyImports               []string
+	policyFiles, denyImports  []string
 	json, receipt, raw, quiet bool
 	keep, interactive         bool
 
@@ -41,7 +41,7 @@ func (f *runFlags) register(c *cobra.Command) {
 	flags.StringVar(&f.cpus, "cpus", "", "processors' worth of time, such as `1.5`")
 	flags.StringVar(&f.pids, "pids-limit", "", "`number` of processes and threads inside")
 	flags.StringVar(&f.timeout, "timeout", "", "wall time, such as `30s`")
-	flags.StringVar(&f.policyFile, "policy", "", "narrow the policy by this `file`")
+	flags.StringArrayVar(&f.policyFiles, "policy", nil, "narrow the policy by this `file`; several narrow in turn")
 	flags.StringArrayVar(&f.denyImports, "deny-import", nil, "refuse code that imports `module` (advice, not a boundary)")
 	flags.BoolVar(&f.json, "json", false, "print one JSON object: outcome, output, files, usage, receipt")
 	flags.BoolVar(&f.receipt, "receipt", false, "print how each limit was enforced, and each stage's time")
@@ -52,7 +52,7 @@ func (f *runFlags) register(c *cobra.Command) {
 // check finds what no value of the flags can mean.
 func (f *runFlags) check() error {
 	for _, text := range []struct{ flag, value string }{
-		{"image", f.image}, {"policy", f.policyFile}, {"workspace", f.workspace}, {"workdir", f.workDir},
+		{"image", f.image}, {"workspace", f.workspace}, {"workdir", f.workDir},
 	} {
 		if f.given(text.flag) && text.value == "" {
 			return fmt.Errorf("--%s: it is empty", text.flag)
@@ -69,7 +69,7 @@ func (f *runFlags) check() error {
 
 // policy is the operator's policy narrowed by the policy file and the flags.
 func (f *runFlags) policy(cfg *config) (policy.Effective, error) {
-	effective, err := cfg.policy(f.policyFile)
+	effective, err := cfg.policy(f.policyFiles)
 	if err != nil {
 		return policy.Effective{}, err
 	}
