@@ -46,6 +46,9 @@ func (x *execution) await(ctx context.Context) {
 			x.exit, x.exitErr = w.status, w.err
 			waiting = false
 		case <-timer.C:
+			if len(x.status) > 0 {
+				continue // it ended in time, and we were late to look
+			}
 			x.stop(Timeout, fmt.Sprintf("ran longer than %s", timeout))
 		case <-canceled:
 			canceled = nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 )
 
 // conclude gathers the result of an execution that was started.
@@ -49,12 +50,15 @@ func (x *execution) outcome(ctx context.Context, r *Result) error {
 	if err != nil {
 		return err
 	}
+	// A sandbox that was killed gives no status: where there is one, the program
+	// ended by itself, whatever was decided in the same moment.
+	byItself := x.exitErr == nil && !(x.exit.Signaled() && x.exit.Signal() == syscall.SIGKILL)
 	switch {
 	case x.failure != nil:
 		return x.failure
-	case x.verdict != "":
+	case x.verdict != "" && !(byItself && (x.verdict == Timeout || x.verdict == Canceled)):
 		r.Outcome, r.Reason = x.verdict, x.reason
-	case r.Usage.OOMKills > 0:
+	case r.Usage.OOMKills > 0 && !byItself:
 		r.Outcome = OOM
 		r.Reason = fmt.Sprintf("used more than %s of memory", x.req.Policy.Limits.Memory)
 	case over != "":

@@ -70,9 +70,6 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if !filepath.IsAbs(cfg.State) {
 		return nil, fmt.Errorf("open the state directory %q: not an absolute path", cfg.State)
 	}
-	if len(cfg.State) > maxStatePath {
-		return nil, fmt.Errorf("open the state directory %s: its path is longer than %d bytes, which leaves no room for the sandbox's socket; set host.state in config.toml", cfg.State, maxStatePath)
-	}
 	if e.root && (cfg.IDs.First < 1 || cfg.IDs.Last < cfg.IDs.First) {
 		return nil, errors.New("as root, a range of unprivileged host ids for sandboxes is needed (host.ids)")
 	}
@@ -89,7 +86,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 		if err := checkPrivileges(); err != nil {
 			return nil, err
 		}
-		if err := checkReachable(cfg.State); err != nil {
+		if err := checkReachable(e.cfg.State); err != nil {
 			return nil, err
 		}
 	}
@@ -100,22 +97,54 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	return e, e.findMeans(ctx)
 }
 
+// makeState makes the state directory where it is missing, and finds the one
+// path by which every process of gaol knows it. What was there already keeps its
+// mode, and must be ours.
 func (e *Engine) makeState() error {
 	mode := os.FileMode(0o700)
 	if e.root {
 		mode = 0o711 // the sandboxes' host ids come through
 	}
-	if err := os.MkdirAll(e.cfg.State, mode); err != nil {
+	if err := os.MkdirAll(filepath.Dir(e.cfg.State), mode); err != nil {
 		return fmt.Errorf("make the state directory: %w", err)
 	}
-	for _, name := range []string{"", "run", "ids"} {
-		dir := filepath.Join(e.cfg.State, name)
-		if err := os.Mkdir(dir, mode); err != nil && !errors.Is(err, os.ErrExist) {
-			return fmt.Errorf("make the state directory: %w", err)
+	if err := makeOwnDir(e.cfg.State, mode); err != nil {
+		return err
+	}
+	resolved, err := filepath.EvalSymlinks(e.cfg.State)
+	if err != nil {
+		return fmt.Errorf("find the state directory: %w", err)
+	}
+	e.cfg.State = resolved
+	for _, name := range []string{"run", "ids"} {
+		if err := makeOwnDir(filepath.Join(resolved, name), mode); err != nil {
+			return err
 		}
-		if err := os.Chmod(dir, mode); err != nil {
-			return fmt.Errorf("make the state directory: %w", err)
-		}
+	}
+	return checkStatePath(resolved)
+}
+
+func makeOwnDir(dir string, mode os.FileMode) error {
+	err := os.Mkdir(dir, mode)
+	if err == nil {
+		err = os.Chmod(dir, mode) // whatever the umask
+	}
+	if err != nil && !errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("make the state directory: %w", err)
+	}
+	var st unix.Stat_t
+	if err := unix.Stat(dir, &st); err != nil {
+		return fmt.Errorf("look at the state directory %s: %w", dir, err)
+	}
+	if int(st.Uid) != os.Geteuid() || st.Mode&0o022 != 0 {
+		return fmt.Errorf("the state directory %s must be yours and writable by nobody else; set host.state in config.toml", dir)
+	}
+	return nil
+}
+
+func checkStatePath(dir string) error {
+	if len(dir) > maxStatePath {
+		return fmt.Errorf("open the state directory %s: its path is longer than %d bytes, which leaves no room for the sandbox's socket; set host.state in config.toml", dir, maxStatePath)
 	}
 	return nil
 }

@@ -45,6 +45,7 @@ type launched struct {
 	pid                   int      // of the sandbox process, a child of ours
 	pidfd                 *os.File // of the same
 	gofer                 *os.File // pidfd of the file server, nil when there is none
+	goferPID              int
 	stdin, stdout, stderr *os.File // gaol's ends of the pipes
 }
 
@@ -102,12 +103,11 @@ func (l *launched) adopt(in launchInput) (err error) {
 	if l.pidfd, err = openChild(l.pid); err != nil {
 		return fmt.Errorf("open the sandbox process: %w", err)
 	}
-	gofer, err := goferPID(in.lease.path("r"))
-	if err != nil {
+	if l.goferPID, err = goferPID(in.lease.path("r")); err != nil {
 		return err
 	}
-	if gofer != 0 {
-		if l.gofer, err = openChild(gofer); err != nil {
+	if l.goferPID != 0 {
+		if l.gofer, err = openChild(l.goferPID); err != nil {
 			return fmt.Errorf("open the gofer process: %w", err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -173,17 +174,27 @@ func (l *lease) removeDir(ctx context.Context) error {
 	return nil
 }
 
+// lockPatience bounds the wait for a lock that others hold for milliseconds.
+const lockPatience = 10 * time.Second
+
 // lockFile takes an flock on a file that it makes when it is missing.
 func lockFile(path string, how int) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open the lock %s: %w", path, err)
 	}
-	if err := flock(f, how); err != nil {
-		_ = f.Close()
-		return nil, fmt.Errorf("take the lock %s: %w", path, err)
+	const pause = 2 * time.Millisecond
+	for waited := time.Duration(0); ; waited += pause {
+		err := flock(f, how|unix.LOCK_NB)
+		if err == nil {
+			return func() { _ = f.Close() }, nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) || waited > lockPatience {
+			_ = f.Close()
+			return nil, fmt.Errorf("take the lock %s, which another gaol holds: %w", path, err)
+		}
+		time.Sleep(pause)
 	}
-	return func() { _ = f.Close() }, nil
 }
 
 func flock(f *os.File, how int) error {

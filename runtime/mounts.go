@@ -25,8 +25,9 @@ type privateMount struct {
 
 type ids struct{ uid, gid uint32 }
 
-// errIDMap says that a file system cannot show files under other ids.
-var errIDMap = errors.New("this file system cannot do idmapped mounts")
+// ErrIDMap says that a file system cannot show files under other ids, which as
+// root the workspace and mounts must.
+var ErrIDMap = errors.New("this file system cannot do idmapped mounts")
 
 // enterPrivateMounts gives the calling OS thread a mount namespace of its own
 // with the mounts in it. The thread must be locked and must die afterwards.
@@ -87,7 +88,7 @@ func (m privateMount) setAttributes(tree int) error {
 	}
 	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH, &attr); err != nil {
 		if m.owner != nil && errors.Is(err, unix.EINVAL) {
-			err = errIDMap
+			err = ErrIDMap
 		}
 		return fmt.Errorf("set the attributes of the mount of %s: %w", m.source.Name(), err)
 	}

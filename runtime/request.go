@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"gaol/policy"
 	"gaol/runtime/workspace"
@@ -66,9 +68,14 @@ func (r Request) check() error {
 	case r.Rootfs.UID == 0:
 		return fmt.Errorf("%w: user 0 inside is never used", ErrBadRequest)
 	}
-	for _, arg := range r.Command {
-		if strings.ContainsRune(arg, 0) {
-			return fmt.Errorf("%w: the argument %q has a NUL byte", ErrBadRequest, arg)
+	texts := slices.Concat(r.Command, r.Env)
+	if r.Code != nil {
+		texts = slices.Concat(texts, []string{r.Code.Name}, r.Code.Args)
+	}
+	for _, text := range texts {
+		// An OCI spec is JSON, which would change such bytes without a word.
+		if strings.ContainsRune(text, 0) || !utf8.ValidString(text) {
+			return fmt.Errorf("%w: %q has a NUL byte or is not UTF-8", ErrBadRequest, text)
 		}
 	}
 	seen := map[string]bool{}

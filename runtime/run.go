@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"sync"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"gaol/runtime/cgroup"
 	"gaol/runtime/workspace"
@@ -135,8 +137,14 @@ func (x *execution) openWorkspace(ctx context.Context) (err error) {
 		}
 		x.managed = true
 	}
+	if !x.engine.root && !utf8.ValidString(x.workspace.Path()) {
+		return fmt.Errorf("%w: the workspace's path %q is not UTF-8, as an OCI spec must be", ErrBadRequest, x.workspace.Path())
+	}
 	if x.before, err = x.workspace.Scan(ctx, workspace.ScanLimits{}); err != nil {
 		return err
+	}
+	if over, err := x.overWorkspace(ctx); err != nil || over != "" {
+		return cmp.Or(err, fmt.Errorf("%w: %s already", ErrBadRequest, over))
 	}
 	return x.noteMountPoints()
 }

@@ -66,8 +66,9 @@ func (x *execution) settleWorkspace(ctx context.Context) error {
 		return errors.Join(mountsErr, err)
 	}
 	x.changed = workspace.Diff(x.before, after)
+	var notes []string
 	if after.Truncated || x.before.Truncated {
-		x.filesNote = "the list is not complete: " + strings.Join(slices.Concat(x.before.Notes, after.Notes), "; ")
+		notes = append(notes, "the list is not complete: "+strings.Join(slices.Concat(x.before.Notes, after.Notes), "; "))
 	}
 	switch {
 	case x.managed: // it goes with the lease
@@ -77,7 +78,13 @@ func (x *execution) settleWorkspace(ctx context.Context) error {
 	default:
 		x.stripped, err = x.workspace.StripSetID(ctx, x.changed)
 	}
-	return errors.Join(mountsErr, err)
+	// What lies in the workspace and is not the caller's, or on another disk,
+	// cannot be changed by us; no more could the program.
+	if err = errors.Join(mountsErr, err); err != nil {
+		notes = append(notes, strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	x.filesNote = strings.Join(notes, "; ")
+	return nil
 }
 
 // noteMountPoints finds which mount points are not in the workspace: gVisor

@@ -80,6 +80,13 @@ func (x *execution) overWorkspace(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if x.sandbox != nil {
+		unlinked, err := x.sandbox.unlinkedBytes(x.workspace.File())
+		if err != nil && !x.sandbox.ending() {
+			return "", err
+		}
+		use.Bytes += unlinked
+	}
 	switch {
 	case use.Bytes > int64(limits.Workspace):
 		return fmt.Sprintf("the workspace holds more than %s", limits.Workspace), nil

@@ -11,9 +11,9 @@ import (
 // from the deepest directory that is still open.
 func (w *walk) climb() {
 	last := len(w.stack) - 1
-	child := w.stack[last].fd
+	child, mode := w.stack[last].fd, w.stack[last].mode
 	w.stack = w.stack[:last]
-	defer unix.Close(child)
+	defer leave(child, mode)
 	if last == 0 || w.stack[last-1].fd >= 0 {
 		return
 	}

@@ -82,6 +82,10 @@ func newBounds(rules Rules) (*bounds, error) {
 	if b.forbidden, err = realPaths(rules.Forbidden); err != nil {
 		return nil, err
 	}
+	for _, path := range rules.Forbidden {
+		// Who may replace a link decides where it leads next.
+		b.forbidden = append(b.forbidden, filepath.Clean(path))
+	}
 	if b.exact, err = realPaths(rules.Exact); err != nil {
 		return nil, err
 	}

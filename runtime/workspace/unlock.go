@@ -35,6 +35,36 @@ func openDir(dir int, name string, unlock bool) (int, error) {
 	return openAt(at, ".", unix.O_RDONLY|unix.O_DIRECTORY, 0, 0)
 }
 
+// open opens a directory of a walk. With unlock, one that the owner may not look
+// into is opened up while the walk is in it; mode is then what leave puts back,
+// and -1 where nothing was changed.
+func (w *walk) open(dir int, name string) (fd, mode int, err error) {
+	fd, err = openDir(dir, name, false)
+	if !w.unlock || err != nil && !errors.Is(err, unix.EACCES) {
+		return fd, -1, err
+	}
+	if err == nil && unix.Faccessat(fd, ".", unix.F_OK, 0) == nil {
+		return fd, -1, nil
+	}
+	if err == nil {
+		unix.Close(fd)
+	}
+	var st unix.Statx_t
+	if err := statAt(dir, name, unix.STATX_TYPE|unix.STATX_MODE, &st); err != nil {
+		return -1, -1, err
+	}
+	fd, err = openDir(dir, name, true)
+	return fd, int(st.Mode & 0o7777), err
+}
+
+// leave closes a directory that open opened.
+func leave(fd, mode int) {
+	if mode >= 0 {
+		_ = chmodFD(fd, uint32(mode))
+	}
+	unix.Close(fd)
+}
+
 // reopenTop opens a workspace directory once more, for an offset of its own. The
 // program inside owns the directory and may have taken all access away; then it
 // is given back, since nothing beneath could even be looked at.

@@ -43,6 +43,7 @@ type level struct {
 	id    identity
 	self  int
 	inner []innerDir // still to be entered
+	mode  int        // to be put back when the directory is left; -1 for none
 }
 
 type innerDir struct {
@@ -58,7 +59,7 @@ func (w *walk) run(ctx context.Context, fd int) error {
 	if err != nil {
 		return err
 	}
-	w.stack = append(w.stack, level{fd: top})
+	w.stack = append(w.stack, level{fd: top, mode: -1})
 	if err := w.list(ctx); err != nil {
 		return w.end(err)
 	}
@@ -138,7 +139,7 @@ func (w *walk) look(here *level, name string) error {
 // enter opens a directory of the one on top of the stack and puts it there.
 func (w *walk) enter(inner innerDir) error {
 	parent := &w.stack[len(w.stack)-1]
-	fd, err := openDir(parent.fd, inner.name, w.unlock)
+	fd, mode, err := w.open(parent.fd, inner.name)
 	if err != nil {
 		return err
 	}
@@ -147,21 +148,21 @@ func (w *walk) enter(inner innerDir) error {
 		err = ErrReplaced
 	}
 	if err != nil {
-		unix.Close(fd)
+		leave(fd, mode)
 		return err
 	}
 	if len(w.stack) > keepOpen {
 		unix.Close(parent.fd)
 		parent.fd = -1
 	}
-	w.stack = append(w.stack, level{fd: fd, id: inner.id, self: inner.self})
+	w.stack = append(w.stack, level{fd: fd, id: inner.id, self: inner.self, mode: mode})
 	return nil
 }
 
 func (w *walk) closeAll() {
 	for _, level := range w.stack {
 		if level.fd >= 0 {
-			unix.Close(level.fd)
+			leave(level.fd, level.mode)
 		}
 	}
 	w.stack = nil
