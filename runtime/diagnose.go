@@ -34,9 +34,10 @@ const (
 	CheckFail CheckStatus = "fail"
 )
 
-// Diagnose looks at the host without changing it.
+// Diagnose looks at the host. It changes nothing that outlives the process; with
+// cgroup v2 the process may move into a group of its own.
 func Diagnose(ctx context.Context, cfg Config, p policy.Policy) []Check {
-	checks := []Check{checkKernel(), checkPlatform(), checkUser(), checkUserns(ctx), checkRunsc(cfg.Runsc)}
+	checks := []Check{checkKernel(), checkPlatform(), checkUser(), checkState(cfg.State), checkUserns(ctx), checkRunsc(cfg.Runsc)}
 	group, means := checkCgroup(ctx, cfg.Cgroup)
 	checks = append(checks, group)
 	return append(checks, checkLimits(p, means))
@@ -82,6 +83,24 @@ func checkUser() Check {
 	return Check{Name: name, Status: CheckOK, Detail: "root, each sandbox runs under an unprivileged id of its own"}
 }
 
+// checkState looks at the state directory, or where it will be made.
+func checkState(dir string) Check {
+	const name, fix = "state", "set host.state in config.toml"
+	if err := checkStatePath(dir); err != nil {
+		return Check{name, CheckFail, err.Error(), fix}
+	}
+	there := dir
+	for _, err := os.Stat(there); err != nil && there != "/"; _, err = os.Stat(there) {
+		there = filepath.Dir(there)
+	}
+	if os.Geteuid() == 0 {
+		if err := checkReachable(there); err != nil {
+			return Check{name, CheckFail, err.Error(), fix}
+		}
+	}
+	return Check{Name: name, Status: CheckOK, Detail: dir}
+}
+
 // usernsSwitches are the sysctls that forbid user namespaces to ordinary users.
 var usernsSwitches = []struct{ file, forbids, fix string }{
 	{"kernel/unprivileged_userns_clone", "0", "sysctl -w kernel.unprivileged_userns_clone=1"},
@@ -89,14 +108,14 @@ var usernsSwitches = []struct{ file, forbids, fix string }{
 	{"user/max_user_namespaces", "0", "sysctl -w user.max_user_namespaces=10000"},
 }
 
-// checkUserns makes user namespaces as gaol does, one within the other.
+// checkUserns makes the namespaces that gaol and runsc make.
 func checkUserns(ctx context.Context) Check {
 	const name = "user namespaces"
 	self, err := os.Readlink("/proc/self/exe")
 	if err != nil {
 		return Check{name, CheckFail, err.Error(), "mount /proc"}
 	}
-	// The child stops before its first instruction: nothing of it runs.
+	// The child is killed at once; what it would do, print its version, harms nobody.
 	attr := &syscall.SysProcAttr{
 		Cloneflags:  unix.CLONE_NEWUSER | unix.CLONE_NEWNET | unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: insideID, HostID: os.Geteuid(), Size: 1}},
