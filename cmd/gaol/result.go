@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -48,14 +49,15 @@ type fileJSON struct {
 	Size       int64  `json:"size"`
 	Type       string `json:"type"` // a MIME type, or what it is instead of a regular file
 	Target     string `json:"target,omitempty"`
-	Risky      bool   `json:"risky,omitempty"` // common tools would execute it
+	Risky      bool   `json:"risky,omitempty"` // common tools would execute it, or a link that leads out
 }
 
 type usageJSON struct {
-	WallMS     float64 `json:"wall_ms"`
-	CPUMS      float64 `json:"cpu_ms"`
-	MemoryPeak int64   `json:"memory_peak_bytes"`
-	PIDsPeak   int     `json:"pids_peak"`
+	WallMS     float64  `json:"wall_ms"`
+	CPUMS      *float64 `json:"cpu_ms"` // this and the next two: null when not known
+	MemoryPeak *int64   `json:"memory_peak_bytes"`
+	PIDsPeak   *int     `json:"pids_peak"`
+	OOMKills   int64    `json:"oom_kills"`
 }
 
 type startJSON struct {
@@ -77,8 +79,8 @@ func newResultJSON(r *runtime.Result, kept string) resultJSON {
 		Truncated: r.Stdout.Truncated() || r.Stderr.Truncated(),
 		Encoding:  "utf-8", Files: []fileJSON{}, FilesNote: r.FilesNote, Workspace: kept,
 		Usage: usageJSON{
-			WallMS: milliseconds(r.Usage.Wall), CPUMS: milliseconds(r.Usage.CPU),
-			MemoryPeak: r.Usage.MemoryPeak, PIDsPeak: r.Usage.TasksPeak,
+			WallMS: milliseconds(r.Usage.Wall), CPUMS: known(milliseconds(r.Usage.CPU)),
+			MemoryPeak: known(r.Usage.MemoryPeak), PIDsPeak: known(r.Usage.TasksPeak), OOMKills: r.Usage.OOMKills,
 		},
 		Start:   startJSON{Mode: "cold", Stages: map[string]float64{}},
 		Receipt: r.Receipt, Policy: r.Policy, Image: r.Image, ID: r.ID,
@@ -87,7 +89,7 @@ func newResultJSON(r *runtime.Result, kept string) resultJSON {
 		j.ExitCode = &r.ExitCode
 	}
 	if r.Outcome == runtime.Signaled {
-		name := signalName(r)
+		name := signalName(r.Signal)
 		j.Signal = &name
 	}
 	j.Stdout, j.StdoutBase64 = streamJSON(r.Stdout)
@@ -99,7 +101,7 @@ func newResultJSON(r *runtime.Result, kept string) resultJSON {
 		j.Files = append(j.Files, newFileJSON(c))
 	}
 	for _, s := range r.Stages {
-		j.Start.Stages[s.Name] = milliseconds(s.Took)
+		j.Start.Stages[strings.ReplaceAll(s.Name, " ", "_")] = milliseconds(s.Took)
 		if s.Name == "create" || s.Name == "start" || slices.Contains(preparation, s.Name) {
 			j.Start.MS += milliseconds(s.Took)
 		}
@@ -135,13 +137,22 @@ func streamJSON(o runtime.Output) (text, encoded string) {
 	return fmt.Sprintf("%s\n[gaol: %d bytes cut]\n%s", strings.ToValidUTF8(head, "\uFFFD"), cut, strings.ToValidUTF8(tail, "\uFFFD")), encoded
 }
 
+// known is nil for 0, which stands for what could not be measured.
+func known[T comparable](value T) *T {
+	var unknown T
+	if value == unknown {
+		return nil
+	}
+	return &value
+}
+
 func milliseconds(d time.Duration) float64 {
 	return float64(d.Round(10*time.Microsecond)) / float64(time.Millisecond)
 }
 
-func signalName(r *runtime.Result) string {
-	if name := unix.SignalName(r.Signal); name != "" {
+func signalName(s syscall.Signal) string {
+	if name := unix.SignalName(s); name != "" {
 		return name
 	}
-	return fmt.Sprintf("SIG%d", int(r.Signal))
+	return fmt.Sprintf("SIG%d", int(s))
 }

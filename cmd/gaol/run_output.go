@@ -58,7 +58,7 @@ func (a *app) printResult(f *runFlags, r *runtime.Result, kept string) error {
 		return encodeJSON(a.stdout, newResultJSON(r, kept))
 	}
 	if !f.quiet {
-		fmt.Fprint(a.stderr, summary(r))
+		fmt.Fprint(a.stderr, summary(r, f.workspace == "" && kept == ""))
 	}
 	if kept != "" {
 		fmt.Fprintf(a.stderr, "gaol: workspace kept in %s\n", lineText(kept)) // it was asked for
