@@ -37,6 +37,7 @@ type resultJSON struct {
 	Usage        usageJSON       `json:"usage"`
 	Start        startJSON       `json:"start"`
 	Receipt      runtime.Receipt `json:"receipt"`
+	Notes        []string        `json:"notes"` // what was asked of the policy in vain
 	Policy       string          `json:"policy"`
 	Image        string          `json:"image"`
 	ID           string          `json:"id"`
@@ -72,12 +73,12 @@ func encodeJSON(w io.Writer, value any) error {
 	return enc.Encode(value)
 }
 
-func newResultJSON(r *runtime.Result, kept string) resultJSON {
+func newResultJSON(r *runtime.Result, kept string, notes []string) resultJSON {
 	j := resultJSON{
 		Outcome: r.Outcome, Reason: r.Reason, Denial: r.Denial,
 		StdoutBytes: r.Stdout.Total, StderrBytes: r.Stderr.Total,
 		Truncated: r.Stdout.Truncated() || r.Stderr.Truncated(),
-		Encoding:  "utf-8", Files: []fileJSON{}, FilesNote: r.FilesNote, Workspace: kept,
+		Encoding:  "utf-8", Files: []fileJSON{}, FilesNote: r.FilesNote, Workspace: kept, Notes: notes,
 		Usage: usageJSON{
 			WallMS: milliseconds(r.Usage.Wall), CPUMS: known(milliseconds(r.Usage.CPU)),
 			MemoryPeak: known(r.Usage.MemoryPeak), PIDsPeak: known(r.Usage.TasksPeak), OOMKills: r.Usage.OOMKills,

@@ -54,16 +54,16 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string, dash int) err
 	if err != nil {
 		return err
 	}
-	effective, err := f.policy(cfg)
+	effective, notes, err := f.policy(cfg)
 	if err != nil {
 		return err
 	}
 	if !f.quiet {
-		for _, clamp := range effective.Clamps {
-			say(a.stderr, "note", clamp.String())
+		for _, note := range notes {
+			say(a.stderr, "note", note)
 		}
 	}
-	req := runtime.Request{Policy: effective.Policy, WorkDir: f.workDir}
+	req := runtime.Request{Policy: effective, WorkDir: f.workDir}
 	if err := a.program(&req, f, args, dash); err != nil {
 		return err
 	}
@@ -75,17 +75,17 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string, dash int) err
 		return err
 	}
 	defer undo()
-	rootfs, err := f.resolve(ctx, cfg, effective.Policy)
+	rootfs, err := f.resolve(ctx, cfg, effective)
 	if err != nil {
 		return err
 	}
 	defer rootfs.Close()
 	req.Rootfs = rootfsOf(rootfs)
-	return a.execute(ctx, f, cfg, req)
+	return a.execute(ctx, f, cfg, req, notes)
 }
 
 // execute runs the request and prints its result.
-func (a *app) execute(ctx context.Context, f *runFlags, cfg *config, req runtime.Request) error {
+func (a *app) execute(ctx context.Context, f *runFlags, cfg *config, req runtime.Request, notes []string) error {
 	engine, closeEngine, err := a.openEngine(ctx, cfg)
 	if err != nil {
 		return err
@@ -118,7 +118,7 @@ func (a *app) execute(ctx context.Context, f *runFlags, cfg *config, req runtime
 	case err != nil:
 		return err
 	}
-	if err := a.printResult(f, result, kept); err != nil {
+	if err := a.printResult(f, result, kept, notes); err != nil {
 		return err
 	}
 	return exitOf(result, sig)

@@ -67,18 +67,19 @@ func (f *runFlags) check() error {
 	return nil
 }
 
-// policy is the operator's policy narrowed by the policy file and the flags.
-func (f *runFlags) policy(cfg *config) (policy.Effective, error) {
-	effective, err := cfg.policy(f.policyFiles)
+// policy is the operator's policy narrowed by the policy files and the flags,
+// with a note for each wish that was not granted.
+func (f *runFlags) policy(cfg *config) (_ policy.Policy, notes []string, err error) {
+	files, err := cfg.policy(f.policyFiles)
 	if err != nil {
-		return policy.Effective{}, err
+		return policy.Policy{}, nil, err
 	}
 	doc, err := f.document()
 	if err != nil {
-		return policy.Effective{}, err
+		return policy.Policy{}, nil, err
 	}
-	effective = effective.Narrow("flags", doc)
-	return effective, effective.Policy.Validate()
+	effective := files.Narrow("flags", doc)
+	return effective.Policy, clampNotes(effective.Clamps, len(files.Clamps)), effective.Policy.Validate()
 }
 
 // document is what the flags ask of the policy. An error names the flag.

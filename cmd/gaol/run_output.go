@@ -53,9 +53,9 @@ func (o *output) end() error {
 	return nil
 }
 
-func (a *app) printResult(f *runFlags, r *runtime.Result, kept string) error {
+func (a *app) printResult(f *runFlags, r *runtime.Result, kept string, notes []string) error {
 	if f.json {
-		return encodeJSON(a.stdout, newResultJSON(r, kept))
+		return encodeJSON(a.stdout, newResultJSON(r, kept, notes))
 	}
 	if !f.quiet {
 		fmt.Fprint(a.stderr, summary(r, f.workspace == "" && kept == ""))
