@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -33,7 +34,7 @@ func interruptible(ctx context.Context) (_ context.Context, interrupted func() s
 				if n, ok := s.(syscall.Signal); ok && !got.CompareAndSwap(0, int64(n)) {
 					os.Exit(exitSignal + int(n))
 				}
-				cancel(fmt.Errorf("interrupted by %s", s))
+				cancel(errors.New(interruptText(syscall.Signal(got.Load()))))
 			case <-done:
 				return
 			}
@@ -42,6 +43,8 @@ func interruptible(ctx context.Context) (_ context.Context, interrupted func() s
 	interrupted = func() syscall.Signal { return syscall.Signal(got.Load()) }
 	return ctx, interrupted, func() { signal.Stop(signals); close(done); cancel(nil) }
 }
+
+func interruptText(s syscall.Signal) string { return fmt.Sprintf("interrupted (%s)", signalName(s)) }
 
 // catchBrokenPipe makes a write to a pipe that nobody reads an error; without it
 // the kernel would end gaol there and leave the sandbox running.

@@ -43,6 +43,13 @@ type resultJSON struct {
 	ID           string          `json:"id"`
 }
 
+// noResultJSON is what it prints when there is no result.
+type noResultJSON struct {
+	Outcome  runtime.Outcome `json:"outcome"`   // "error": gaol could not do its part; or canceled
+	ExitCode *int            `json:"exit_code"` // null
+	Reason   string          `json:"reason"`
+}
+
 type fileJSON struct {
 	Path       string `json:"path"`
 	PathBase64 string `json:"path_base64,omitempty"` // when the name is not UTF-8

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -39,7 +40,11 @@ nobody reads the output any more.`,
   gaol run --image python -- python3 -c 'import sys; print(sys.version)'
   gaol run --json report.py | jq .outcome`,
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.run(c.Context(), f, args, c.ArgsLenAtDash())
+			err := a.run(c.Context(), f, args, c.ArgsLenAtDash())
+			if exit := exitError(0); f.json && err != nil && !errors.As(err, &exit) {
+				return errors.Join(err, encodeJSON(a.stdout, noResultJSON{Outcome: "error", Reason: err.Error()}))
+			}
+			return err
 		},
 	}
 	f.register(c)
@@ -109,10 +114,7 @@ func (a *app) execute(ctx context.Context, f *runFlags, cfg *config, req runtime
 	outErr, sig := out.end(), interrupted()
 	switch {
 	case sig != 0 && err != nil:
-		fmt.Fprintln(a.stderr, "gaol: interrupted")
-		return exitError(exitSignal + int(sig))
-	case sig != 0 && result.Outcome == runtime.Canceled:
-		fmt.Fprintln(a.stderr, "gaol: interrupted")
+		return a.printInterrupted(f, sig)
 	case outErr != nil:
 		return outErr
 	case err != nil:

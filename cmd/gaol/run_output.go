@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"syscall"
 
 	"gaol/runtime"
 )
@@ -57,8 +58,11 @@ func (a *app) printResult(f *runFlags, r *runtime.Result, kept string, notes []s
 	if f.json {
 		return encodeJSON(a.stdout, newResultJSON(r, kept, notes))
 	}
-	if !f.quiet {
+	switch {
+	case !f.quiet:
 		fmt.Fprint(a.stderr, summary(r, f.workspace == "" && kept == ""))
+	case r.Outcome == runtime.Canceled:
+		fmt.Fprintf(a.stderr, "gaol: %s\n", howText(r))
 	}
 	if kept != "" {
 		fmt.Fprintf(a.stderr, "gaol: workspace kept in %s\n", lineText(kept)) // it was asked for
@@ -67,4 +71,15 @@ func (a *app) printResult(f *runFlags, r *runtime.Result, kept string, notes []s
 		fmt.Fprint(a.stderr, receiptText(r))
 	}
 	return nil
+}
+
+// printInterrupted says that an interrupt came before there was a result.
+func (a *app) printInterrupted(f *runFlags, s syscall.Signal) error {
+	fmt.Fprintf(a.stderr, "gaol: %s: %s\n", runtime.Canceled, interruptText(s))
+	if f.json {
+		if err := encodeJSON(a.stdout, noResultJSON{Outcome: runtime.Canceled, Reason: interruptText(s)}); err != nil {
+			return err
+		}
+	}
+	return exitError(exitSignal + int(s))
 }
