@@ -50,13 +50,12 @@ func (x *execution) outcome(ctx context.Context, r *Result) error {
 	if err != nil {
 		return err
 	}
-	// A sandbox that was killed gives no status: where there is one, the program
-	// ended by itself, whatever was decided in the same moment.
-	byItself := x.exitErr == nil && !(x.exit.Signaled() && x.exit.Signal() == syscall.SIGKILL)
+	byItself := x.endedByItself()
+	late := byItself && (x.verdict == Timeout || x.verdict == Canceled)
 	switch {
 	case x.failure != nil:
 		return x.failure
-	case x.verdict != "" && !(byItself && (x.verdict == Timeout || x.verdict == Canceled)):
+	case x.verdict != "" && !late:
 		r.Outcome, r.Reason = x.verdict, x.reason
 	case r.Usage.OOMKills > 0 && !byItself:
 		r.Outcome = OOM
@@ -77,6 +76,13 @@ func (x *execution) outcome(ctx context.Context, r *Result) error {
 		}
 	}
 	return nil
+}
+
+// endedByItself tells whether the program, not its sandbox, came to an end. A
+// sandbox that is killed gives no status: where there is one the program had
+// ended, whatever was decided in the same moment.
+func (x *execution) endedByItself() bool {
+	return x.exitErr == nil && (!x.exit.Signaled() || x.exit.Signal() != syscall.SIGKILL)
 }
 
 // explain turns gVisor's account of a request that cannot be fulfilled into one

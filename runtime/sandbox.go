@@ -53,8 +53,8 @@ func (s *sandbox) gone(ctx context.Context) error {
 }
 
 // ending tells whether the process has ended or does so within a moment.
-func (s *sandbox) ending() bool {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+func (s *sandbox) ending(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	return waitPidfd(ctx, int(s.pidfd.Fd())) == nil
 }

@@ -24,7 +24,7 @@ func (x *execution) watchMemory(ctx context.Context) {
 	for {
 		held, err := x.gauge.read()
 		if err != nil {
-			if !x.sandbox.ending() {
+			if !x.sandbox.ending(ctx) {
 				x.fail(err)
 			}
 			return
@@ -82,7 +82,7 @@ func (x *execution) overWorkspace(ctx context.Context) (string, error) {
 	}
 	if x.sandbox != nil {
 		unlinked, err := x.sandbox.unlinkedBytes(x.workspace.File())
-		if err != nil && !x.sandbox.ending() {
+		if err != nil && !x.sandbox.ending(ctx) {
 			return "", err
 		}
 		use.Bytes += unlinked
