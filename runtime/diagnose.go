@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -116,13 +115,8 @@ func checkUserns(ctx context.Context) Check {
 		return Check{name, CheckFail, err.Error(), "mount /proc"}
 	}
 	// The child is killed at once; what it would do, print its version, harms nobody.
-	attr := &syscall.SysProcAttr{
-		Cloneflags:  unix.CLONE_NEWUSER | unix.CLONE_NEWNET | unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: insideID, HostID: os.Geteuid(), Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: insideID, HostID: os.Getegid(), Size: 1}},
-		Pdeathsig:   syscall.SIGKILL,
-		Credential:  &syscall.Credential{Uid: insideID, Gid: insideID, NoSetGroups: true},
-	}
+	attr := outerNamespace()
+	attr.Cloneflags |= unix.CLONE_NEWNET | unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 	cmd := exec.CommandContext(ctx, self, "--version")
 	cmd.Env, cmd.SysProcAttr = []string{}, attr
 	err = cmd.Start()

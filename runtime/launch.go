@@ -199,18 +199,22 @@ func runCreate(ctx context.Context, in launchInput, files []*os.File) error {
 	return nil
 }
 
-// createCommand enters, with the calling thread, what the command is to be born
-// in, and returns the command.
-func createCommand(ctx context.Context, in launchInput) (*exec.Cmd, error) {
-	attr := &syscall.SysProcAttr{
-		// An outer user namespace carries the host id, so that what runsc sees,
-		// and with it every snapshot, is the same for all.
+// outerNamespace is the user namespace that carries the host id, so that what
+// runsc sees, and with it every snapshot, is the same for all.
+func outerNamespace() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{
 		Cloneflags:  unix.CLONE_NEWUSER,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: insideID, HostID: os.Geteuid(), Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: insideID, HostID: os.Getegid(), Size: 1}},
 		Pdeathsig:   syscall.SIGKILL,
 		Credential:  &syscall.Credential{Uid: insideID, Gid: insideID, NoSetGroups: true},
 	}
+}
+
+// createCommand enters, with the calling thread, what the command is to be born
+// in, and returns the command.
+func createCommand(ctx context.Context, in launchInput) (*exec.Cmd, error) {
+	attr := outerNamespace()
 	if in.lease.HostID != 0 {
 		attr.UidMappings[0].HostID = int(in.lease.HostID)
 		attr.GidMappings[0].HostID = int(in.lease.HostID)
