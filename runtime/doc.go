@@ -12,8 +12,9 @@
 //
 // An error means that gaol could not do its part; a [Result] says what the
 // program did, whatever that was. Read in this order, the files follow the
-// life of a sandbox: request, lease, plan, spec, mounts, launch, control,
-// sandbox, output, watch, run, result, reap.
+// life of a sandbox: engine, request, run, plan, lease, spec and env, bundle,
+// mounts, launch, adopt, control, start, output, watch, await, settle, conclude,
+// result, and, for what a dead owner left, reap.
 //
 // What it does not protect: the kernel below gVisor, side channels of the
 // hardware, the program's own workspace (the program may destroy it), and the
