@@ -39,7 +39,7 @@ bundle, made from config.toml's image and policy: the same rootfs, guest, seccom
 profile, rlimits and mounts. The bare one has no cgroup, no watchdog, no host id
 of its own, and nobody reads its result. As root it has no user namespace either,
 which runsc refuses there, and so does less than gaol does.`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return a.benchStart(c.Context(), runs, asJSON) },
 	}
 	c.Flags().IntVarP(&runs, "runs", "n", 20, "measured runs of each")

@@ -22,7 +22,7 @@ func newDoctorCommand(a *app) *cobra.Command {
 		Long: `Look at what gaol needs of this host: kernel, user namespaces, cgroups, runsc,
 images, disk space. Each line that is not ok has the exact fix. Nothing is
 changed. The exit code is 1 when an execution could not run.`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return a.doctor(c.Context(), asJSON) },
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")

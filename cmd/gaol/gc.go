@@ -13,7 +13,7 @@ func newGCCommand(a *app) *cobra.Command {
 		Short: "Remove what dead gaol processes left behind",
 		Long: `Remove the sandboxes, cgroups and directories of gaol processes that were
 killed. Every gaol run does this too; nothing of a live one is touched.`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			cfg, err := a.loadConfig()
 			if err != nil {

@@ -18,7 +18,7 @@ or a TOML file. The packages come from this host's own Debian mirror through
 mmdebstrap. The same packages give the same image.`,
 		Example: `  gaol images build python
   gaol images build ./tools.toml --as tools`,
-		Args: cobra.ExactArgs(1),
+		Args: oneArgument("name one recipe, or its TOML file"),
 		RunE: func(c *cobra.Command, args []string) error {
 			recipe, err := images.LoadRecipe(args[0])
 			if err != nil {

@@ -18,7 +18,7 @@ in the OCI layout or Docker's, or an archive on standard input (-). Every digest
 and size is checked; nothing in the image's configuration steers the host.`,
 		Example: `  gaol images import app.tar --as app
   docker save app | gaol images import -`,
-		Args: cobra.ExactArgs(1),
+		Args: oneArgument("name one archive or directory, or - for standard input"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.publish(c.Context(), func(ctx context.Context, s *images.Store) error {
 				p := newProgress(a.stderr)

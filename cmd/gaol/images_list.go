@@ -18,7 +18,7 @@ func newImagesListCommand(a *app) *cobra.Command {
 		Use:     "ls",
 		Aliases: []string{"list"},
 		Short:   "List images",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.withStore(c.Context(), func(ctx context.Context, s *images.Store) error {
 				list, err := s.List(ctx)

@@ -13,7 +13,7 @@ func newImagesPruneCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "prune",
 		Short: "Free what no image needs and no sandbox runs from",
-		Args:  cobra.NoArgs,
+		Args:  noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.withStore(c.Context(), func(ctx context.Context, s *images.Store) error {
 				p, err := s.Prune(ctx)

@@ -14,7 +14,7 @@ func newImagesRemoveCommand(a *app) *cobra.Command {
 		Use:     "rm REFERENCE...",
 		Aliases: []string{"remove"},
 		Short:   "Remove images; what they hold goes with the next prune",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    someArguments("name the images to remove"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.withStore(c.Context(), func(ctx context.Context, s *images.Store) error {
 				for _, ref := range args {

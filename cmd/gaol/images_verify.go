@@ -14,7 +14,7 @@ func newImagesVerifyCommand(a *app) *cobra.Command {
 		Use:   "verify",
 		Short: "Read everything in the store again and check it",
 		Long:  "Read every blob and rootfs file again and check its digest. The exit code is 1 when something is damaged.",
-		Args:  cobra.NoArgs,
+		Args:  noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.withStore(c.Context(), func(ctx context.Context, s *images.Store) error {
 				problems, err := s.Verify(ctx)

@@ -11,7 +11,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 
@@ -80,20 +79,7 @@ in a gVisor sandbox: no daemon, no root, no network, limits really in force.`,
 	root.SetVersionTemplate("gaol {{.Version}}\n")
 	root.PersistentFlags().StringVar(&a.configFile, "config", "", "read this `file` instead of the user's or the system's config.toml")
 	a.configGiven = func() bool { return root.PersistentFlags().Changed("config") }
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return &hinted{err, fmt.Sprintf("`%s --help` lists the flags", c.CommandPath())}
-	})
-	root.AddCommand(newRunCommand(a), newImagesCommand(a), newPolicyCommand(a), newDoctorCommand(a), newGCCommand(a), newBenchCommand(a))
+	root.SetFlagErrorFunc(badFlag)
+	root.AddCommand(newRunCommand(a), newImagesCommand(a), newPolicyCommand(a), newDoctorCommand(a), newGCCommand(a), newBenchCommand(a), newVersionCommand(a))
 	return root
-}
-
-func unknownVerb(c *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	hint := "`gaol --help` lists the verbs"
-	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
-		hint = fmt.Sprintf("did you mean `gaol %s`?", near[0])
-	}
-	return &hinted{fmt.Errorf("unknown verb %q", args[0]), hint}
 }

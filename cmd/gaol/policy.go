@@ -31,7 +31,7 @@ func newPolicyShowCommand(a *app) *cobra.Command {
 		Example: `  gaol policy show
   gaol policy show --policy strict.toml
   gaol policy show --json | jq .policy.limits`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error { return a.policyShow(files, asJSON) },
 	}
 	c.Flags().StringArrayVar(&files, "policy", nil, "narrow by this policy `file`; several narrow in turn")
