@@ -15,8 +15,8 @@ import (
 
 // Bounds of the limits. What is not listed may be 1 or more.
 const (
-	// MinMemory is what a bare interpreter needs.
-	MinMemory = 16 * MiB
+	// MinMemory is what gVisor and a bare interpreter need together.
+	MinMemory = 32 * MiB
 	// MaxMemory keeps sums of limits far from overflow.
 	MaxMemory = 64 * TiB
 	// MaxSize bounds every other Size.
