@@ -70,7 +70,7 @@ func (a *app) diagnose(ctx context.Context) []runtime.Check {
 		effective = policy.Builtin()
 	}
 	checks = append(checks, runtime.Diagnose(ctx, runtime.Config{
-		Runsc:  cfg.Runsc,
+		State: cfg.Host.State, Runsc: cfg.Runsc,
 		Cgroup: cgroup.Config{Parent: cfg.Host.CgroupParent, SessionBus: sessionBus()},
 	}, effective.Policy)...)
 	checks = append(checks, checkImage(ctx, cfg))
