@@ -62,18 +62,36 @@ func (a *app) loadConfig() (*config, error) {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read the configuration: %w", err)
+			return nil, configError(err)
 		}
 		c.file = path
 		if err := policy.DecodeStrict(path, data, c); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("read the configuration: %w", err)
 		}
 		break
 	}
 	if err := c.fill(); err != nil {
 		return nil, err
 	}
+	a.own = []string{c.Host.Data, c.Host.State}
 	return c, nil
+}
+
+// configError is an error of reading the configuration, which package policy,
+// that reads it, calls a policy file.
+func configError(err error) error {
+	var (
+		path   *fs.PathError
+		unsafe *policy.Error
+	)
+	switch {
+	case errors.As(err, &path):
+		err = path
+	case errors.Is(err, policy.ErrUnsafeFile) && errors.As(err, &unsafe):
+		why := strings.TrimPrefix(unsafe.Err.Error(), policy.ErrUnsafeFile.Error()+": ")
+		err = &hinted{fmt.Errorf("%s: not safe: %s", unsafe.File, why), hintUnsafeFile}
+	}
+	return fmt.Errorf("read the configuration: %w", err)
 }
 
 func standardConfigPaths() []string {

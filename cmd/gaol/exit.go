@@ -4,13 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"slices"
 	"strings"
 	"syscall"
 
 	"gaol/images"
 	"gaol/policy"
 	"gaol/runtime"
-	"gaol/runtime/workspace"
 )
 
 // The exit codes of `gaol run` besides the program's own.
@@ -63,9 +64,9 @@ type hinted struct {
 
 func (h *hinted) Unwrap() error { return h.error }
 
-func printError(w io.Writer, err error) {
+func printError(w io.Writer, err error, own []string) {
 	say(w, "error", err.Error())
-	if hint := hintFor(err); hint != "" {
+	if hint := hintFor(err, own); hint != "" {
 		say(w, "hint", hint)
 	}
 }
@@ -76,8 +77,11 @@ func say(w io.Writer, kind, text string) {
 	fmt.Fprintf(w, "gaol: %s: %s\n", kind, strings.ReplaceAll(safeText(text), "\n", "\n  "))
 }
 
+const hintUnsafeFile = "the file must be yours or root's and writable by nobody else"
+
 // hintFor says what the user can do about an error, "" when nothing is known.
-func hintFor(err error) string {
+// own are gaol's own directories.
+func hintFor(err error, own []string) string {
 	var (
 		h       *hinted
 		missing *images.NotFoundError
@@ -97,11 +101,20 @@ func hintFor(err error) string {
 	case errors.Is(err, runtime.ErrNoUserns):
 		return "`gaol doctor` says which switch forbids them and how to set it"
 	case errors.Is(err, policy.ErrUnsafeFile):
-		return "the file must be yours or root's and writable by nobody else"
-	case errors.Is(err, workspace.ErrNotAllowed):
-		return "workspaces and mounts lie beneath files.roots (config.toml), and neither are nor hold anything of the system's or gaol's own"
-	case errors.Is(err, syscall.ENOSPC):
+		return hintUnsafeFile
+	case errors.Is(err, syscall.ENOSPC) && aboutOneOf(own, err):
 		return "the disk is full; `gaol images prune` and `gaol gc` free what gaol itself no longer needs"
 	}
 	return ""
+}
+
+// aboutOneOf tells whether an error is about a file in one of the directories.
+func aboutOneOf(dirs []string, err error) bool {
+	var at *fs.PathError
+	return errors.As(err, &at) && slices.ContainsFunc(dirs, func(dir string) bool { return inside(at.Path, dir) })
+}
+
+// inside tells whether an absolute path is a directory or lies in it.
+func inside(path, dir string) bool {
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }

@@ -46,7 +46,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	case errors.As(err, &exit):
 		return int(exit)
 	}
-	printError(a.stderr, err)
+	printError(a.stderr, err, a.own)
 	return exitCannot
 }
 
@@ -56,6 +56,7 @@ type app struct {
 	stdout, stderr *stream
 	configFile     string
 	configGiven    func() bool // --config is on the command line
+	own            []string    // gaol's own directories, once the configuration is read
 }
 
 func newRootCommand(a *app) *cobra.Command {

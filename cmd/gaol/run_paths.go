@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,7 +37,7 @@ func (f *runFlags) openPaths(req *runtime.Request, cfg *config) (_ func(), err e
 			return nil, fmt.Errorf("find the workspace: %w", err)
 		}
 		if req.Workspace, err = workspace.Open(path, rules); err != nil {
-			return nil, err
+			return nil, hintRoots(err, path, rules.Roots)
 		}
 		closers = append(closers, req.Workspace)
 	}
@@ -90,7 +91,17 @@ func openMount(text string, rules workspace.Rules) (runtime.Mount, error) {
 	}
 	source, err := workspace.OpenSource(path, rules)
 	if err != nil {
-		return runtime.Mount{}, err
+		return runtime.Mount{}, hintRoots(err, path, rules.Roots)
 	}
 	return runtime.Mount{Source: source, Destination: parts[1]}, nil
+}
+
+// hintRoots adds to the refusal of a path who decides, when it lies outside the
+// allowed roots: other refusals are nobody's choice.
+func hintRoots(err error, path string, roots []string) error {
+	within := slices.ContainsFunc(roots, func(root string) bool { return inside(path, root) })
+	if within || !errors.Is(err, workspace.ErrNotAllowed) {
+		return err
+	}
+	return &hinted{err, "files.roots in config.toml or a policy file says where workspaces and mounts may lie"}
 }
