@@ -100,6 +100,8 @@ func hintFor(err error, own []string) string {
 		return "run gaol as an ordinary user, or give the container this capability"
 	case errors.Is(err, runtime.ErrNoUserns):
 		return "`gaol doctor` says which switch forbids them and how to set it"
+	case errors.Is(err, runtime.ErrIDMap):
+		return "bind a directory of another file system (ext4, xfs, btrfs, tmpfs), or run gaol as the ordinary user who owns it"
 	case errors.Is(err, policy.ErrUnsafeFile):
 		return hintUnsafeFile
 	case errors.Is(err, syscall.ENOSPC) && aboutOneOf(own, err):

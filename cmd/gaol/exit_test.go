@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"syscall"
 	"testing"
+
+	"gaol/runtime"
 )
 
 // A full disk is gaol's to free only where gaol's own files are.
@@ -25,5 +27,13 @@ func TestHintForFullDisk(t *testing.T) {
 	}
 	if hint := hintFor(syscall.ENOSPC, own); hint != "" {
 		t.Errorf("without a path: %s", hint)
+	}
+}
+
+// What only the user can change has a hint, however deep the error lies.
+func TestHintForIDMap(t *testing.T) {
+	err := fmt.Errorf("set the attributes of the mount of /srv: %w", runtime.ErrIDMap)
+	if hintFor(err, nil) == "" {
+		t.Error("no hint")
 	}
 }
