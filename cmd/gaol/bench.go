@@ -64,6 +64,7 @@ func (a *app) benchStart(ctx context.Context, runs int, asJSON bool) error {
 		return err
 	}
 	defer undo()
+	fmt.Fprintf(a.stderr, "gaol: measuring %d runs of each…\n", runs)
 	const warmUp = 2
 	for i := range warmUp + runs {
 		for _, side := range sides {

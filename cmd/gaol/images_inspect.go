@@ -19,7 +19,7 @@ func newImagesInspectCommand(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return encodeJSON(a.stdout, details)
+				return encodeIndented(a.stdout, details)
 			})
 		},
 	}

@@ -26,10 +26,7 @@ func newImagesListCommand(a *app) *cobra.Command {
 					return err
 				}
 				if asJSON {
-					if list == nil {
-						list = []images.Image{}
-					}
-					return encodeJSON(a.stdout, list)
+					return encodeJSON(a.stdout, listedImages(list))
 				}
 				return printImages(a.stdout, list)
 			})
@@ -37,6 +34,27 @@ func newImagesListCommand(a *app) *cobra.Command {
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON array")
 	return c
+}
+
+// listedImage is an image with the store that has it: "own" or "system".
+type listedImage struct {
+	images.Image
+	Store string `json:"store"`
+}
+
+func listedImages(list []images.Image) []listedImage {
+	listed := make([]listedImage, 0, len(list))
+	for _, i := range list {
+		listed = append(listed, listedImage{i, storeName(i)})
+	}
+	return listed
+}
+
+func storeName(i images.Image) string {
+	if i.System {
+		return "system"
+	}
+	return "own"
 }
 
 func printImages(w io.Writer, list []images.Image) error {
@@ -47,12 +65,8 @@ func printImages(w io.Writer, list []images.Image) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "REFERENCE\tDIGEST\tPLATFORM\tROOTFS\tSTORE\tCREATED")
 	for _, i := range list {
-		store := "own"
-		if i.System {
-			store = "system"
-		}
 		fmt.Fprintf(t, "%s\t%.19s\t%s\t%s\t%s\t%s\n", i.Reference, i.Digest, i.Platform,
-			bytesText(i.RootfsSize), store, i.Created.UTC().Format(time.DateTime))
+			bytesText(i.RootfsSize), storeName(i), i.Created.UTC().Format(time.DateTime))
 	}
 	return t.Flush()
 }

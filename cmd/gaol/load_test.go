@@ -170,6 +170,14 @@ func TestTwoHundredRunsLeaveNothing(t *testing.T) {
 		if name == "which" && after["descriptors"] == before["descriptors"] {
 			continue // numbers of pipes differ
 		}
+		if name == "cgroups" {
+			for group := range strings.Lines(after[name]) {
+				if !strings.Contains(was, group) { // what was there may have been another gaol's
+					t.Errorf("left the cgroup %s", group)
+				}
+			}
+			continue
+		}
 		if now := after[name]; now != was {
 			t.Errorf("%s: before\n%s\nafter\n%s", name, was, now)
 		}
@@ -213,7 +221,7 @@ func mixed(i int, shell, py runtime.Request) (runtime.Request, runtime.Outcome) 
 // hostState is what a leak would change.
 func hostState(t testing.TB) map[string]string {
 	t.Helper()
-	state := map[string]string{"processes": strings.Join(runscProcesses(t), "\n")}
+	state := map[string]string{"processes": strings.Join(runscProcesses(t), "\n"), "cgroups": ""}
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		t.Fatal(err)

@@ -65,13 +65,13 @@ func (a *app) policyShow(files []string, asJSON bool) error {
 	for _, field := range policy.Fields() {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", field, values[field], lineText(effective.Source[field]))
 	}
+	fmt.Fprintf(w, "hash\t%s\n", effective.Policy.Hash())
 	if err := w.Flush(); err != nil {
 		return err
 	}
 	for _, c := range clamps {
 		fmt.Fprintf(a.stdout, "note: %s\n", lineText(c))
 	}
-	fmt.Fprintf(a.stdout, "hash  %s\n", effective.Policy.Hash())
 	return nil
 }
 

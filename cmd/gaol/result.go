@@ -80,6 +80,14 @@ func encodeJSON(w io.Writer, value any) error {
 	return enc.Encode(value)
 }
 
+// encodeIndented is for JSON that people read.
+func encodeIndented(w io.Writer, value any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(value)
+}
+
 func newResultJSON(r *runtime.Result, kept string, notes []string) resultJSON {
 	j := resultJSON{
 		Outcome: r.Outcome, Reason: r.Reason, Denial: r.Denial,
