@@ -155,7 +155,9 @@ func outerNamespace() *syscall.SysProcAttr {
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: insideID, HostID: os.Geteuid(), Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: insideID, HostID: os.Getegid(), Size: 1}},
 		Pdeathsig:   syscall.SIGKILL,
-		Credential:  &syscall.Credential{Uid: insideID, Gid: insideID, NoSetGroups: true},
+		// A Ctrl-C at the terminal is for gaol alone.
+		Setpgid:    true,
+		Credential: &syscall.Credential{Uid: insideID, Gid: insideID, NoSetGroups: true},
 	}
 }
 

@@ -24,10 +24,12 @@ func (x *execution) start(ctx context.Context) error {
 			return err
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	// A runsc that is killed in its midst leaves processes that nobody reaps, so
+	// whoever cancels waits until it is done, and the sandbox goes as a whole.
+	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), startLimit)
 	defer cancel()
 	x.launching = true
-	l, err := launch(ctx, launchInput{lease: x.lease, runsc: p.runsc, mounts: p.private, group: x.group, affinity: x.plan.affinity})
+	l, err := launch(whole, launchInput{lease: x.lease, runsc: p.runsc, mounts: p.private, group: x.group, affinity: x.plan.affinity})
 	if err != nil {
 		return err
 	}
@@ -48,7 +50,9 @@ func (x *execution) start(ctx context.Context) error {
 	go x.feed(l.stdin)
 	x.capture()
 	x.began = time.Now()
-	if err := x.control.start(ctx); err != nil {
+	starting, stop := context.WithTimeout(ctx, startLimit)
+	defer stop()
+	if err := x.control.start(starting); err != nil {
 		return err
 	}
 	x.mu.Lock()

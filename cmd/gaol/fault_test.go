@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -20,6 +21,7 @@ import (
 func TestCanceledAtAnyMoment(t *testing.T) {
 	engine, request := sandboxes(t, "shell")
 	why := errors.New("changed my mind")
+	before := len(runscProcesses(t))
 	for i := range 25 {
 		// The moment is the point: it moves through the whole start.
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -34,6 +36,12 @@ func TestCanceledAtAnyMoment(t *testing.T) {
 		case err == nil && r.Outcome != runtime.Canceled:
 			t.Errorf("canceled after %d ms: %s", 10*i, r.Outcome)
 		}
+	}
+	if err := engine.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if left := runscProcesses(t); len(left) > before {
+		t.Errorf("%d children before, now\n%s", before, strings.Join(left, "\n"))
 	}
 }
 
