@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -62,8 +61,8 @@ type Engine struct {
 // The caller closes the engine. ctx bounds only the opening.
 func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	e := &Engine{cfg: cfg, root: os.Geteuid() == 0}
-	if !filepath.IsAbs(cfg.State) {
-		return nil, fmt.Errorf("open the state directory %q: not an absolute path", cfg.State)
+	if err := checkStatePath(cfg.State); err != nil {
+		return nil, err
 	}
 	if e.root && (cfg.IDs.First < 1 || cfg.IDs.Last < cfg.IDs.First) {
 		return nil, errors.New("as root, a range of unprivileged host ids for sandboxes is needed (host.ids)")

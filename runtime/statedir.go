@@ -60,6 +60,9 @@ func makeOwnDir(dir string, mode os.FileMode) error {
 }
 
 func checkStatePath(dir string) error {
+	if !filepath.IsAbs(dir) {
+		return fmt.Errorf("open the state directory %q: not an absolute path; set host.state in config.toml", dir)
+	}
 	if len(dir) > maxStatePath {
 		return fmt.Errorf("open the state directory %s: its path is longer than %d bytes, which leaves no room for the sandbox's socket; set host.state in config.toml", dir, maxStatePath)
 	}
