@@ -214,3 +214,28 @@ func TestBytesThatAreNoTextAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// B3: the CPU quota holds over seconds, by the kernel's own count.
+func TestCPUQuotaHolds(t *testing.T) {
+	if !haveCgroup() {
+		t.Skip("part of a processor needs a cgroup, and here that needs root")
+	}
+	engine, request := sandboxes(t, "python")
+	req := python(request(), "import time\nend = time.monotonic() + 4\nwhile time.monotonic() < end: pass\n")
+	req.Policy.Limits.CPUs = 0.5
+	r, err := engine.Run(t.Context(), req)
+	if err != nil || r.Outcome != runtime.Exited {
+		t.Fatalf("outcome %+v, %v", r, err)
+	}
+	// The count has gVisor's start in it, which the wall time has not.
+	whole := r.Usage.Wall
+	for _, s := range r.Stages {
+		if s.Name == "create" {
+			whole += s.Took
+		}
+	}
+	t.Logf("%s of CPU time in %s", r.Usage.CPU, whole)
+	if quota := whole / 2; r.Usage.CPU > quota+quota/10 {
+		t.Errorf("used %s of CPU time in %s, allowed is half", r.Usage.CPU, whole)
+	}
+}
