@@ -89,6 +89,18 @@ func TestUsageUnlock(t *testing.T) {
 	if got.Truncated || got.Entries != 3 || got.Bytes < 1<<20 {
 		t.Errorf("unlocked: %+v", got)
 	}
+	// What was locked is locked again.
+	for _, locked := range []struct {
+		path string
+		mode os.FileMode
+	}{{"/a", 0o100}, {"/a/b", 0}} {
+		info, err := os.Stat(dir.Path() + locked.path)
+		check(t, err)
+		if info.Mode().Perm() != locked.mode {
+			t.Errorf("%s has mode %o, had %o", locked.path, info.Mode().Perm(), locked.mode)
+		}
+		check(t, os.Chmod(dir.Path()+locked.path, 0o700))
+	}
 }
 
 func TestWalkClosesWhatItOpens(t *testing.T) {
