@@ -221,12 +221,17 @@ func mixed(i int, shell, py runtime.Request) (runtime.Request, runtime.Outcome) 
 // hostState is what a leak would change.
 func hostState(t testing.TB) map[string]string {
 	t.Helper()
-	state := map[string]string{"processes": strings.Join(runscProcesses(t), "\n"), "cgroups": ""}
+	state := map[string]string{"processes": strings.Join(runscProcesses(t), "\n"), "cgroups": "", "mounts": ""}
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		t.Fatal(err)
 	}
-	state["mounts"] = string(mounts)
+	for line := range strings.Lines(string(mounts)) {
+		// Those of sandboxes: other tests mount things of their own meanwhile.
+		if strings.Contains(line, "/s/run/") {
+			state["mounts"] += line
+		}
+	}
 	err = filepath.WalkDir("/sys/fs/cgroup", func(path string, d fs.DirEntry, err error) error {
 		if err == nil && strings.HasPrefix(d.Name(), "gaol-") {
 			state["cgroups"] += path + "\n"

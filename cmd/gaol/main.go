@@ -13,6 +13,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 )
@@ -21,6 +22,9 @@ import (
 var version = "devel"
 
 func main() {
+	// gaol's own memory is to stay small beside what it bounds. A result has the
+	// output in several forms for a moment: garbage is collected early.
+	debug.SetGCPercent(25)
 	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
